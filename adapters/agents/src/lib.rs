@@ -1,0 +1,1 @@
+//! Agent runtimes: the front desk and OpenAI-compatible servers.

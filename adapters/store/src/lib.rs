@@ -1,0 +1,1 @@
+//! The durable store, on sqlx: SQLite.

@@ -1,0 +1,1 @@
+//! rejoinder.toml: one file per section; default.toml is the manual.

@@ -1,0 +1,1 @@
+//! Types, ports and the path a turn takes.

@@ -1,0 +1,1 @@
+//! Rejoinder: the messaging gateway that can prove it answered.

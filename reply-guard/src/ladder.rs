@@ -1,0 +1,95 @@
+//! What is tried when the agent is silent or fails.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde::{Deserialize, Serialize};
+
+/// Why a turn needs a fallback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The agent ended without a signal, or chose silence.
+    Silent,
+    /// The agent failed, or the gateway gave up running it.
+    Error,
+    /// The hard deadline passed, or a debt fell due.
+    Timeout,
+    /// The platform refused the agent's answer.
+    Refused,
+    /// The turn could not be read (an encrypted event whose key never came).
+    Unreadable,
+}
+
+impl Cause {
+    /// Every cause, in the order the documents list them.
+    pub const ALL: [Self; 5] = [Self::Silent, Self::Error, Self::Timeout, Self::Refused, Self::Unreadable];
+
+    /// The name that configuration and records use.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Silent => "silent",
+            Self::Error => "error",
+            Self::Timeout => "timeout",
+            Self::Refused => "refused",
+            Self::Unreadable => "unreadable",
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One step of the fallback ladder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rung {
+    /// Another agent is run on the same turn.
+    Handoff(String),
+    /// A guided question with choices is asked.
+    Clarify(String),
+    /// A template is said.
+    Say(String),
+    /// An emoji is put on the person's message.
+    React(String),
+}
+
+impl fmt::Display for Rung {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Handoff(name) => write!(f, "handoff:{name}"),
+            Self::Clarify(name) => write!(f, "clarify:{name}"),
+            Self::Say(name) => write!(f, "say:{name}"),
+            Self::React(emoji) => write!(f, "react:{emoji}"),
+        }
+    }
+}
+
+/// The rungs for every cause, tried in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Ladder(BTreeMap<Cause, Vec<Rung>>);
+
+impl Ladder {
+    /// A ladder without a rung.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::default()
+    }
+
+    /// The same ladder with `rungs` for `cause`.
+    #[must_use]
+    pub fn with(mut self, cause: Cause, rungs: Vec<Rung>) -> Self {
+        self.0.insert(cause, rungs);
+        self
+    }
+
+    /// The rungs for `cause`, first to last.
+    #[must_use]
+    pub fn rungs(&self, cause: Cause) -> &[Rung] {
+        self.0.get(&cause).map_or(&[], Vec::as_slice)
+    }
+}

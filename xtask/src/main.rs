@@ -1,0 +1,2 @@
+//! The developer's commands: cargo xtask test | bench.
+fn main() {}
