@@ -1,0 +1,91 @@
+//! Running other programs, with errors that say what to do.
+
+use std::{
+    io::ErrorKind,
+    process::{Command, ExitStatus, Output},
+};
+
+use anyhow::{Context, Error, Result, anyhow, bail};
+
+/// Runs a program that shows its own output.
+///
+/// # Errors
+///
+/// When it cannot be started or fails.
+pub(crate) fn show(command: &mut Command) -> Result<()> {
+    let status = command.status().map_err(|error| not_started(command, error))?;
+    if status.success() { Ok(()) } else { Err(failed(command, status)) }
+}
+
+/// Runs a program whose output matters only when it fails.
+///
+/// # Errors
+///
+/// When it cannot be started or fails; the message then carries all it printed.
+pub(crate) fn quiet(command: &mut Command) -> Result<()> {
+    output(command).map(drop)
+}
+
+/// Runs a program for what it prints.
+///
+/// # Errors
+///
+/// As [`quiet`], and when the output is not UTF-8.
+pub(crate) fn read(command: &mut Command) -> Result<String> {
+    let output = output(command)?;
+    String::from_utf8(output.stdout).with_context(|| format!("`{}` printed something that is not text", name(command)))
+}
+
+/// Whether a program is there to run.
+///
+/// # Errors
+///
+/// When it is there and does not start for another reason.
+pub(crate) fn exists(program: &str) -> Result<bool> {
+    let mut command = Command::new(program);
+    match command.arg("--version").output() {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(not_started(&command, error)),
+    }
+}
+
+/// Refuses to go on without a program, saying how to get it.
+///
+/// # Errors
+///
+/// When it is not there.
+pub(crate) fn require(program: &str, how_to_get: &str) -> Result<()> {
+    if !exists(program)? {
+        bail!("`{program}` was not found: {how_to_get}");
+    }
+    Ok(())
+}
+
+/// The error of a program that ended badly.
+pub(crate) fn failed(command: &Command, status: ExitStatus) -> Error {
+    anyhow!("`{}` failed ({status})", line(command))
+}
+
+/// The error of a program that did not start.
+pub(crate) fn not_started(command: &Command, error: std::io::Error) -> Error {
+    Error::new(error).context(format!("`{}` did not start", name(command)))
+}
+
+fn output(command: &mut Command) -> Result<Output> {
+    let output = command.output().map_err(|error| not_started(command, error))?;
+    if output.status.success() {
+        return Ok(output);
+    }
+    let said = [output.stdout.as_slice(), output.stderr.as_slice()].map(String::from_utf8_lossy).concat();
+    Err(failed(command, output.status).context(said.trim_end().to_owned()))
+}
+
+fn name(command: &Command) -> String {
+    command.get_program().to_string_lossy().into_owned()
+}
+
+fn line(command: &Command) -> String {
+    let arguments = command.get_args().map(|argument| format!(" {}", argument.to_string_lossy()));
+    std::iter::once(name(command)).chain(arguments).collect()
+}
