@@ -1,1 +1,50 @@
-//! Types, ports and the path a turn takes.
+//! Types, ports, and the path a turn takes.
+//!
+//! ```text
+//! adapter ─► intake ─► router ─► conversation ─► worker ─► agent
+//!                                                  │
+//!            adapter ◄─ dispatcher ◄─ outbox ◄─ guard
+//! ```
+//!
+//! This crate knows no platform, no SQL and no HTTP client. Platforms are reached through
+//! [`ChannelAdapter`], agents through [`AgentRuntime`], rows through [`Store`], and time through
+//! [`Clock`]. What a person gets to see is decided in one place, `rejoinder-guard`, and stored in one
+//! place, the `ledger` module.
+//!
+//! To add a platform or an agent runtime: implement its port in a crate of its own under `adapters/`,
+//! run the suite in `conformance` (feature `testing`) on it, and construct it in
+//! `gateway/src/wiring.rs`.
+
+mod agent;
+mod channel;
+mod clock;
+mod delivery;
+mod engine;
+mod event;
+mod hub;
+mod ids;
+mod intake;
+mod settings;
+pub mod store;
+
+pub use agent::{
+    AgentError, AgentName, AgentRuntime, AgentTurn, Line, RunEvent, RunEvents, SendResult, Speaker, Usage,
+};
+pub use channel::{
+    Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ChatKind, ConversationRef, Rate, Receipts,
+    Resend, Support, TextLimit, TextUnit,
+};
+pub use clock::{Clock, SharedClock, SystemClock};
+pub use delivery::{Action, Class, Content, Delivery, DeliveryError, Receipt, Scope};
+pub use engine::{Engine, Parts};
+pub use event::{Directed, EventKind, InboundEvent, Sender, SenderKind};
+pub use hub::Watch;
+pub use ids::{ConversationId, DeliveryId, EventId, RunId, SessionId, TurnId};
+pub use intake::{Accepted, Intake, IntakeError};
+pub use settings::{Policies, Question, Settings, Words};
+pub use store::{FallbackView, Shown, Store, StoreError, TurnStatus, TurnView};
+
+pub use rejoinder_guard::{
+    Attachment, Cause, End, Expectation, Ladder, LateAnswer, Obligation, OnUnknown, Outcome, Policy, Reply, Rung, Shim,
+    SignalKind, State, Timestamp, Via,
+};

@@ -1,0 +1,105 @@
+//! What comes in, normalised.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Attachment, ChatKind, ConversationRef, Timestamp, TurnId};
+
+/// Who sent an event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sender {
+    /// The platform's id.
+    pub id: String,
+    /// A name to show, where the platform gives one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What kind of sender it is.
+    #[serde(default)]
+    pub kind: SenderKind,
+}
+
+/// What kind of sender an event has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SenderKind {
+    /// A person, or a program that speaks for one.
+    #[default]
+    Person,
+    /// Another agent: owed nothing, so that two of them never answer each other forever.
+    OtherAgent,
+    /// Ourselves, as the platform echoes us.
+    Ourselves,
+}
+
+/// How an event is directed at the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Directed {
+    /// Said in a direct chat.
+    DirectChat,
+    /// The agent was mentioned.
+    Mention,
+    /// A reply to something we sent.
+    ReplyToUs,
+    /// A command.
+    Command,
+    /// A program asks, and expects an answer (a webhook).
+    Asked,
+    /// Not directed at the agent.
+    Ambient,
+}
+
+/// What an event is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// Something said.
+    Message,
+    /// A choice was picked from a question that `turn` was answered with. The event's text is the
+    /// choice's words.
+    Choice {
+        /// The turn whose answer was the question.
+        turn: TurnId,
+    },
+    /// A change that is kept and given to nobody.
+    Other,
+}
+
+/// One thing received, normalised.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InboundEvent {
+    /// Where it was said.
+    pub conversation: ConversationRef,
+    /// What kind of chat that is.
+    pub chat: ChatKind,
+    /// The platform's id of the event; with `revision`, what it is deduplicated by within its channel.
+    pub external_id: String,
+    /// 0, or the revision of an edited message.
+    #[serde(default)]
+    pub revision: i64,
+    /// The platform's id of the message, which a reply or reaction refers to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<String>,
+    /// Who sent it.
+    pub sender: Sender,
+    /// What it is.
+    pub kind: EventKind,
+    /// How it is directed at the agent.
+    pub directed: Directed,
+    /// What was said.
+    pub text: String,
+    /// Files that came with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+    /// The text that it replies to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quoted: Option<String>,
+    /// How long the sender's client waits for an answer: the deferral comes by then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patience: Option<Duration>,
+    /// When we received it.
+    pub received_at: Timestamp,
+    /// The payload as it was received, kept for a person.
+    pub raw: String,
+}

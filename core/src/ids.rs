@@ -1,0 +1,86 @@
+//! Identifiers. All of them are UUIDv7: they sort by the time they were made.
+
+use std::{fmt, str::FromStr, sync::Mutex};
+
+use serde::{Deserialize, Serialize};
+use uuid::{ContextV7, Uuid};
+
+use crate::Timestamp;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Uuid);
+
+        impl $name {
+            /// A new id, made at `at`.
+            #[must_use]
+            pub fn new(at: Timestamp) -> Self {
+                Self(uuid_at(at))
+            }
+
+            /// The id as a UUID.
+            #[must_use]
+            pub const fn as_uuid(self) -> Uuid {
+                self.0
+            }
+        }
+
+        impl From<Uuid> for $name {
+            fn from(uuid: Uuid) -> Self {
+                Self(uuid)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = uuid::Error;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                text.parse().map(Self)
+            }
+        }
+    };
+}
+
+id!(
+    /// A turn: one inbound event put before the agent, and its life.
+    TurnId
+);
+id!(
+    /// An inbound event.
+    EventId
+);
+id!(
+    /// A conversation: where messages live.
+    ConversationId
+);
+id!(
+    /// The agent's memory key for a conversation.
+    SessionId
+);
+id!(
+    /// One run of an agent on a turn.
+    RunId
+);
+id!(
+    /// One durable outbound action.
+    DeliveryId
+);
+
+/// Counts within a millisecond, so that ids made in one sort by the order they were made in.
+static CONTEXT: Mutex<ContextV7> = Mutex::new(ContextV7::new());
+
+fn uuid_at(at: Timestamp) -> Uuid {
+    let millis = u64::try_from(at.as_millis()).unwrap_or(0);
+    let seconds = millis / 1000;
+    let nanos = u32::try_from(millis % 1000).unwrap_or(0) * 1_000_000;
+    Uuid::new_v7(uuid::Timestamp::from_unix(&CONTEXT, seconds, nanos))
+}
