@@ -56,10 +56,10 @@ impl Default for Policy {
     fn default() -> Self {
         Self {
             soft_deadline: Some(Duration::from_secs(20)),
-            hard_deadline: Duration::from_secs(600),
+            hard_deadline: Duration::from_mins(10),
             max_runs: 3,
             max_deferrals: 3,
-            max_defer: Duration::from_secs(24 * 60 * 60),
+            max_defer: Duration::from_hours(24),
             late_answer: LateAnswer::default(),
             on_unknown: OnUnknown::default(),
             ladder: Ladder::empty(),
