@@ -152,7 +152,7 @@ pub struct TextLimit {
 }
 
 /// A budget of `burst` at once, refilled at one per `per`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rate {
     /// How long one send takes to refill.
     pub per: Duration,

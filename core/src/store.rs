@@ -8,6 +8,8 @@
 //! To add a database: implement [`Store`] in `adapters/store` and run the suite of
 //! `rejoinder_core::conformance::store` on it.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +41,7 @@ pub struct NewEvent {
     /// Its id.
     pub id: EventId,
     /// The event.
-    pub event: InboundEvent,
+    pub event: Arc<InboundEvent>,
     /// The turn it becomes; `None` for what is kept and given to nobody.
     pub turn: Option<NewTurn>,
 }
@@ -273,6 +275,23 @@ pub struct DeliveryChange {
     pub delivered_at: Option<Timestamp>,
 }
 
+impl DeliveryChange {
+    /// The delivery as it is: the base of a change.
+    #[must_use]
+    pub fn of(delivery: &DeliveryRecord) -> Self {
+        Self {
+            id: delivery.id,
+            state: delivery.state,
+            attempts: delivery.attempts,
+            next_attempt_at: delivery.next_attempt_at,
+            labelled: delivery.labelled,
+            message_ids: delivery.message_ids.clone(),
+            error: delivery.error.clone(),
+            delivered_at: delivery.delivered_at,
+        }
+    }
+}
+
 /// An attempt that is about to send its first byte.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptStart {
@@ -384,7 +403,7 @@ pub struct TurnRecord {
     /// Whether its session has a transcript.
     pub has_history: bool,
     /// The event it came from.
-    pub event: InboundEvent,
+    pub event: Arc<InboundEvent>,
 }
 
 /// A turn that waits for a run.
@@ -394,6 +413,8 @@ pub struct WaitingTurn {
     pub turn: TurnId,
     /// Its conversation.
     pub conversation: ConversationRef,
+    /// Its conversation's id.
+    pub conversation_id: ConversationId,
 }
 
 /// What the people on either end see of a turn.
@@ -478,6 +499,39 @@ pub struct Shown {
     pub due: Option<Timestamp>,
     /// When it was claimed.
     pub at: Timestamp,
+}
+
+impl Shown {
+    /// The signal that `parts` carry, all of one claim and in order. `due` is when its debt is due, if it
+    /// is a deferral. `None` without a part.
+    #[must_use]
+    pub fn of(parts: &[DeliveryRecord], due: Option<Timestamp>) -> Option<Self> {
+        let first = parts.first()?;
+        let mut shown = Self {
+            signal: first.signal,
+            text: String::new(),
+            attachments: Vec::new(),
+            choices: Vec::new(),
+            fallback: match &first.via {
+                Via::Fallback { cause, rung } => Some(FallbackView { cause: *cause, rung: rung.to_string() }),
+                _ => None,
+            },
+            due,
+            at: first.created_at,
+        };
+        for part in parts {
+            match &part.action {
+                Action::Send { content, .. } | Action::Edit { content, .. } => {
+                    shown.text.push_str(&content.text);
+                    shown.attachments.extend_from_slice(&content.attachments);
+                    shown.choices.extend_from_slice(&content.choices);
+                }
+                Action::React { emoji, .. } => shown.text.push_str(emoji),
+                Action::Draft { .. } | Action::Typing { .. } | Action::Delete { .. } => {}
+            }
+        }
+        Some(shown)
+    }
 }
 
 /// Which rung spoke, and why.
