@@ -1,4 +1,4 @@
-//! The developer's commands: `cargo xtask test`.
+//! The developer's commands: `cargo xtask test`, `cargo xtask bench`.
 //!
 //! Compiled before anything else by whoever runs the tests, so it depends on next to nothing and
 //! never on the rest of the workspace. It leaves nothing behind outside the target directory, but
@@ -7,6 +7,7 @@
 //! To add a command: a module with a `run` function, and a variant of [`Command`]. To add something
 //! the tests talk to: see [`counterparts`].
 
+mod bench;
 mod counterparts;
 mod process;
 mod tally;
@@ -30,12 +31,14 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Test(test::Arguments),
+    Bench(bench::Arguments),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = Workspace::find().and_then(|workspace| match &arguments.command {
         Command::Test(arguments) => test::run(&workspace, arguments),
+        Command::Bench(arguments) => bench::run(&workspace, arguments),
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

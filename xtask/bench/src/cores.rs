@@ -1,0 +1,58 @@
+//! Holding all processes to the same few cores.
+
+use std::{env, fs, os::unix::process::CommandExt, process::Command, thread};
+
+use anyhow::{Context, Result, bail};
+
+/// Set in the process that `taskset` starts, so that it does not do so again.
+const HELD: &str = "REJOINDER_BENCH_HELD";
+
+/// Goes on with no more than `wanted` cores for this process and all it starts, and says how many
+/// there are.
+///
+/// # Errors
+///
+/// When this machine has more and `taskset` (util-linux) does not start.
+pub(crate) fn share(wanted: u32) -> Result<usize> {
+    let there = thread::available_parallelism()?.get();
+    let wanted = usize::try_from(wanted)?;
+    if there <= wanted {
+        return Ok(there);
+    }
+    if env::var_os(HELD).is_some() {
+        bail!("taskset left {there} cores, not {wanted}");
+    }
+    let status = fs::read_to_string("/proc/self/status").context("cannot read which cores are allowed")?;
+    let allowed = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .and_then(|list| first(list.trim(), wanted))
+        .context("/proc/self/status does not say which cores are allowed")?;
+    let mut taskset = Command::new("taskset");
+    taskset.args(["--cpu-list", &allowed]).arg(env::current_exe()?).args(env::args_os().skip(1)).env(HELD, "1");
+    Err(taskset.exec()).context("cannot hold the bench to fewer cores with `taskset` (util-linux)")
+}
+
+/// The first `wanted` of `0-3,8` as `0,1`.
+fn first(list: &str, wanted: usize) -> Option<String> {
+    let mut cores = Vec::new();
+    for part in list.split(',') {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        cores.extend(from.parse::<u32>().ok()?..=to.parse().ok()?);
+    }
+    let cores: Vec<_> = cores.iter().take(wanted).map(ToString::to_string).collect();
+    (cores.len() == wanted).then(|| cores.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_cores_of_a_list_are_taken() {
+        assert_eq!(first("0-3,8", 2).as_deref(), Some("0,1"));
+        assert_eq!(first("1,4-5", 2).as_deref(), Some("1,4"));
+        assert_eq!(first("0", 2), None);
+        assert_eq!(first("all", 2), None);
+    }
+}

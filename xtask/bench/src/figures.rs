@@ -1,0 +1,219 @@
+//! What was measured, beside what was aimed for.
+
+use std::fmt::{self, Write as _};
+
+use serde::Serialize;
+
+/// One figure in one round.
+#[derive(Clone, Debug)]
+pub(crate) struct Sample {
+    name: &'static str,
+    unit: Unit,
+    target: Option<Target>,
+    value: f64,
+}
+
+impl Sample {
+    /// A figure that is only told.
+    pub(crate) const fn told(name: &'static str, value: f64, unit: Unit) -> Self {
+        Self { name, unit, target: None, value }
+    }
+
+    /// A figure that has a target.
+    pub(crate) const fn aimed(name: &'static str, value: f64, unit: Unit, target: Target) -> Self {
+        Self { name, unit, target: Some(target), value }
+    }
+}
+
+/// What a figure counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Unit {
+    Ratio,
+    PerSecond,
+    Milliseconds,
+    Mebibytes,
+}
+
+impl Unit {
+    fn show(self, value: f64) -> String {
+        match self {
+            Self::Ratio => format!("{value:.2}"),
+            Self::PerSecond => format!("{value:.0}/s"),
+            Self::Milliseconds if value.abs() < 100.0 => format!("{value:.2} ms"),
+            Self::Milliseconds => format!("{value:.0} ms"),
+            Self::Mebibytes => format!("{value:.1} MiB"),
+        }
+    }
+}
+
+/// What a figure should be.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Target {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+impl Target {
+    fn is_met(self, value: f64) -> bool {
+        match self {
+            Self::AtLeast(least) => value >= least,
+            Self::AtMost(most) => value <= most,
+        }
+    }
+
+    fn show(self, unit: Unit) -> String {
+        match self {
+            Self::AtLeast(least) => format!("≥ {}", unit.show(least)),
+            Self::AtMost(most) => format!("≤ {}", unit.show(most)),
+        }
+    }
+}
+
+/// One figure over all rounds.
+#[derive(Debug, Serialize)]
+struct Figure {
+    name: &'static str,
+    unit: Unit,
+    target: Option<Target>,
+    rounds: Vec<f64>,
+}
+
+/// All figures, in the order they were first measured.
+#[derive(Debug, Default)]
+pub(crate) struct Figures(Vec<Figure>);
+
+/// How a figure stands to its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Verdict {
+    Pass,
+    Miss,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pass => "pass",
+            Self::Miss => "miss",
+        })
+    }
+}
+
+/// What is written to a file.
+#[derive(Serialize)]
+pub(crate) struct Report<'a> {
+    cores: usize,
+    figures: Vec<Line<'a>>,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    #[serde(flatten)]
+    figure: &'a Figure,
+    median: f64,
+    verdict: Option<Verdict>,
+}
+
+impl Figure {
+    /// Of an even number of rounds, the mean of the middle two.
+    fn median(&self) -> f64 {
+        let mut rounds = self.rounds.clone();
+        rounds.sort_by(f64::total_cmp);
+        let middle = rounds.len() / 2;
+        if rounds.len().is_multiple_of(2) { f64::midpoint(rounds[middle - 1], rounds[middle]) } else { rounds[middle] }
+    }
+
+    fn verdict(&self) -> Option<Verdict> {
+        self.target.map(|target| if target.is_met(self.median()) { Verdict::Pass } else { Verdict::Miss })
+    }
+}
+
+impl Figures {
+    /// Adds one round's samples.
+    pub(crate) fn take(&mut self, samples: Vec<Sample>) {
+        for Sample { name, unit, target, value } in samples {
+            match self.0.iter_mut().find(|figure| figure.name == name) {
+                Some(figure) => figure.rounds.push(value),
+                None => self.0.push(Figure { name, unit, target, rounds: vec![value] }),
+            }
+        }
+    }
+
+    /// For a person: what has a target, then the rest.
+    pub(crate) fn table(&self) -> String {
+        let (aimed, told): (Vec<_>, Vec<_>) = self.0.iter().partition(|figure| figure.target.is_some());
+        let rows: Vec<[String; 4]> = aimed
+            .into_iter()
+            .chain(told)
+            .map(|figure| {
+                [
+                    figure.name.to_owned(),
+                    figure.unit.show(figure.median()),
+                    figure.target.map(|target| target.show(figure.unit)).unwrap_or_default(),
+                    figure.verdict().map(|verdict| verdict.to_string()).unwrap_or_default(),
+                ]
+            })
+            .collect();
+        let width = |column: usize, title: &str| {
+            rows.iter().map(|row| row[column].chars().count()).chain([title.len()]).max().unwrap_or_default()
+        };
+        let [name, measured, target] =
+            [(0, "figure"), (1, "measured"), (2, "target")].map(|(column, title)| width(column, title));
+        let mut table = String::new();
+        let mut line = |row: [&str; 4]| {
+            let line = format!("{:name$}  {:>measured$}  {:>target$}  {}", row[0], row[1], row[2], row[3]);
+            writeln!(table, "{}", line.trim_end()).expect("a String takes everything");
+        };
+        line(["figure", "measured", "target", ""]);
+        for row in &rows {
+            line(row.each_ref().map(String::as_str));
+        }
+        table
+    }
+
+    /// For a program.
+    pub(crate) fn report(&self, cores: usize) -> Report<'_> {
+        let line = |figure| Line { figure, median: Figure::median(figure), verdict: Figure::verdict(figure) };
+        Report { cores, figures: self.0.iter().map(line).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_shows_medians_beside_their_targets() {
+        let mut figures = Figures::default();
+        for (ratio, memory) in [(0.4, 10.0), (0.9, 200.0), (0.6, 151.0)] {
+            figures.take(vec![
+                Sample::told("echo", 12_345.6, Unit::PerSecond),
+                Sample::aimed("throughput", ratio, Unit::Ratio, Target::AtLeast(0.5)),
+                Sample::aimed("memory", memory, Unit::Mebibytes, Target::AtMost(150.0)),
+            ]);
+        }
+        let table = "\
+figure       measured       target
+throughput       0.60       ≥ 0.50  pass
+memory      151.0 MiB  ≤ 150.0 MiB  miss
+echo          12346/s
+";
+        assert_eq!(figures.table(), table);
+    }
+
+    #[test]
+    fn results_keep_every_round() {
+        let mut figures = Figures::default();
+        for value in [3.0, 1.0] {
+            figures.take(vec![Sample::aimed("start", value, Unit::Milliseconds, Target::AtMost(2.5))]);
+        }
+        let report = serde_json::to_value(figures.report(2)).expect("it is JSON");
+        let line = serde_json::json!({
+            "name": "start", "unit": "milliseconds", "target": { "at_most": 2.5 },
+            "rounds": [3.0, 1.0], "median": 2.0, "verdict": "pass",
+        });
+        assert_eq!(report, serde_json::json!({ "cores": 2, "figures": [line] }));
+    }
+}

@@ -1,0 +1,191 @@
+//! The real binary, known by its documented surface only.
+
+use std::{
+    fs::{self, File},
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use hyper::StatusCode;
+use tempfile::TempDir;
+use tokio::{
+    process::{Child, Command},
+    time::{interval, sleep},
+};
+
+use crate::{
+    client::{Client, TOKEN, turn},
+    measure::Bench,
+    memory::Memory,
+};
+
+/// How often we look whether it is up: a fraction of what is measured that way.
+const LOOK: Duration = Duration::from_millis(1);
+/// When we stop looking.
+const GIVE_UP: Duration = Duration::from_mins(1);
+/// How long memory gets to come to rest before it is read.
+const REST: Duration = Duration::from_secs(2);
+
+/// A place for a gateway's data, with its configuration; removed in the end.
+pub(crate) struct Home {
+    folder: TempDir,
+    log: PathBuf,
+}
+
+impl Home {
+    /// An empty one, in the bench's folder.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be written.
+    pub(crate) fn new(bench: &Bench) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("data-").tempdir_in(&bench.folder)?;
+        Ok(Self { folder, log: bench.folder.join("rejoinder.log") })
+    }
+
+    /// Starts the binary here, on a free port, with `agent` behind it. `settings` ends its
+    /// rejoinder.toml, from inside `[routing]`.
+    ///
+    /// # Errors
+    ///
+    /// When it does not start.
+    pub(crate) fn start(&self, bench: &Bench, agent: &str, settings: &str) -> Result<Gateway> {
+        let address = free_address()?;
+        let config = self.folder.path().join("rejoinder.toml");
+        fs::write(&config, configuration(address, agent, settings))?;
+        let log = File::create(&self.log)?;
+        let mut command = Command::new(&bench.rejoinder);
+        command
+            .arg("run")
+            .args([Path::new("--config"), &config, Path::new("--data"), self.folder.path()])
+            .current_dir(self.folder.path())
+            .env("NO_PROXY", "127.0.0.1")
+            .stdin(std::process::Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .kill_on_drop(true);
+        // A developer's own settings are not what is measured.
+        for (name, _) in std::env::vars_os() {
+            if name.to_str().is_some_and(|name| name.starts_with("REJOINDER") || name.starts_with("OPENAI")) {
+                command.env_remove(name);
+            }
+        }
+        let started = Instant::now();
+        let process = command.spawn().with_context(|| format!("cannot start {}", bench.rejoinder.display()))?;
+        Ok(Gateway { address, started, process, log: self.log.clone() })
+    }
+}
+
+/// One run of the binary; killed with this value.
+pub(crate) struct Gateway {
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    started: Instant,
+    process: Child,
+    log: PathBuf,
+}
+
+impl Gateway {
+    /// Waits until `GET /readyz` is 200; how long after the start that was.
+    ///
+    /// # Errors
+    ///
+    /// When it ends, or is not ready in a minute.
+    pub(crate) async fn ready(&mut self) -> Result<Duration> {
+        self.first(async |address| {
+            let Ok(mut client) = Client::connect(address).await else { return false };
+            client.get("/readyz").await.is_ok_and(|answer| answer.status == StatusCode::OK)
+        })
+        .await
+    }
+
+    /// Puts a turn to it until one is answered; how long after the start that was.
+    ///
+    /// # Errors
+    ///
+    /// As [`Gateway::ready`].
+    pub(crate) async fn first_answer(&mut self) -> Result<Duration> {
+        self.first(async |address| {
+            let Ok(mut client) = Client::connect(address).await else { return false };
+            client.post_turn(30, turn("first")).await.is_ok_and(|answer| answer.status == StatusCode::OK)
+        })
+        .await
+    }
+
+    /// Resident memory, once it has come to rest.
+    ///
+    /// # Errors
+    ///
+    /// When the process is gone.
+    pub(crate) async fn memory_at_rest(&mut self) -> Result<Memory> {
+        sleep(REST).await;
+        self.memory()
+    }
+
+    /// Resident memory.
+    ///
+    /// # Errors
+    ///
+    /// When the process is gone.
+    pub(crate) fn memory(&mut self) -> Result<Memory> {
+        Memory::of(self.process.id().with_context(|| self.ended())?)
+    }
+
+    /// `kill -9`.
+    ///
+    /// # Errors
+    ///
+    /// When it was gone already.
+    pub(crate) async fn kill(mut self) -> Result<()> {
+        self.process.kill().await.context("the gateway ended before it was killed")
+    }
+
+    async fn first(&mut self, mut there: impl AsyncFnMut(SocketAddr) -> bool) -> Result<Duration> {
+        let mut look = interval(LOOK);
+        while self.started.elapsed() < GIVE_UP {
+            look.tick().await;
+            if there(self.address).await {
+                return Ok(self.started.elapsed());
+            }
+            if self.process.try_wait()?.is_some() {
+                bail!(self.ended());
+            }
+        }
+        bail!("the gateway did not come up in {} s; see {}", GIVE_UP.as_secs(), self.log.display());
+    }
+
+    fn ended(&self) -> String {
+        let log = fs::read_to_string(&self.log).unwrap_or_default();
+        let lines: Vec<_> = log.lines().collect();
+        match lines[lines.len().saturating_sub(10)..].join("\n") {
+            words if words.is_empty() => "the gateway ended and said nothing".to_owned(),
+            words => format!("the gateway ended; its last words:\n{words}"),
+        }
+    }
+}
+
+fn configuration(address: SocketAddr, agent: &str, settings: &str) -> String {
+    format!(
+        r#"
+[server]
+listen = "{address}"
+[admin]
+token = "{TOKEN}"
+[channels.webhook.bench]
+token = "{TOKEN}"
+[agents.bench]
+kind = "openai"
+base_url = "{agent}"
+model = "bench"
+[routing]
+default_agent = "bench"
+{settings}"#
+    )
+}
+
+/// A port that was free a moment ago.
+fn free_address() -> Result<SocketAddr> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
+}

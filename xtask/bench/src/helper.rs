@@ -1,0 +1,86 @@
+//! This program again, as a server or as the load generator.
+
+use std::{env, net::SocketAddr, process::Stdio};
+
+use anyhow::{Context, Result, bail};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+};
+
+use crate::{
+    load::{Plan, Report},
+    serve::Server,
+};
+
+/// A server of ours in a process of its own; it ends with this value.
+pub(crate) struct Helper {
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    _process: Child,
+}
+
+impl Helper {
+    /// Starts a server.
+    ///
+    /// # Errors
+    ///
+    /// When it does not come up.
+    pub(crate) async fn start(server: &Server) -> Result<Self> {
+        let mut command = itself()?;
+        command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped());
+        match server {
+            Server::Agent { stall: false } => command.arg("agent"),
+            Server::Agent { stall: true } => command.args(["agent", "--stall"]),
+            Server::Echo => command.arg("echo"),
+            Server::Proxy { agent } => command.args(["proxy", "--agent", agent]),
+        };
+        let mut process = command.spawn().with_context(|| format!("cannot start {server:?}"))?;
+        let said = process.stdout.take().context("a server has no output")?;
+        let mut line = String::new();
+        BufReader::new(said).read_line(&mut line).await?;
+        let address = line.trim().parse().with_context(|| format!("{server:?} did not say where it listens"))?;
+        Ok(Self { address, _process: process })
+    }
+
+    /// As the base URL of an agent.
+    pub(crate) fn agent_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+}
+
+/// Puts load on a server from a process of its own.
+///
+/// # Errors
+///
+/// When the server fails under it.
+pub(crate) async fn load(plan: &Plan) -> Result<Report> {
+    let mut command = itself()?;
+    command.arg("load");
+    let options = [
+        ("--server", Some(plan.server.to_string())),
+        ("--callers", Some(plan.callers.to_string())),
+        ("--length-ms", plan.length_ms.map(|ms| ms.to_string())),
+        ("--warm-up-ms", Some(plan.warm_up_ms.to_string())),
+        ("--requests", plan.requests.map(|requests| requests.to_string())),
+        ("--wait", Some(plan.wait.to_string())),
+        ("--expect", Some(plan.expect.to_string())),
+        ("--conversations", plan.conversations.map(|conversations| conversations.to_string())),
+    ];
+    for (name, value) in options {
+        if let Some(value) = value {
+            command.args([name, &value]);
+        }
+    }
+    let output = command.output().await?;
+    if !output.status.success() {
+        bail!("the load failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+fn itself() -> Result<Command> {
+    let mut command = Command::new(env::current_exe()?);
+    command.kill_on_drop(true);
+    Ok(command)
+}

@@ -1,0 +1,220 @@
+//! The load generator: callers that each wait for an answer before they ask again.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, bail, ensure};
+use hdrhistogram::Histogram;
+use hyper::body::Bytes;
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
+
+use crate::client::{Client, turn};
+
+/// Put turns to the hook `bench` of a server and print what came of it as one line of JSON.
+///
+/// Any answer but the expected one ends it with an error: figures of a server that fails are worth
+/// nothing.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Plan {
+    /// Who is asked.
+    #[arg(long)]
+    pub(crate) server: SocketAddr,
+    /// How many callers ask at once, each over a connection of its own.
+    #[arg(long)]
+    pub(crate) callers: u32,
+    /// Milliseconds that are measured.
+    #[arg(long, required_unless_present = "requests", conflicts_with = "requests")]
+    pub(crate) length_ms: Option<u64>,
+    /// Milliseconds before that which are not.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) warm_up_ms: u64,
+    /// Ask this often, however long it takes (up to 20 minutes).
+    #[arg(long)]
+    pub(crate) requests: Option<u64>,
+    /// Seconds that a turn asks to wait for its answer.
+    #[arg(long)]
+    pub(crate) wait: u32,
+    /// The status that every answer must have.
+    #[arg(long)]
+    pub(crate) expect: u16,
+    /// How many conversations the turns are spread over; one for each caller when left out.
+    #[arg(long)]
+    pub(crate) conversations: Option<u32>,
+}
+
+/// What came of a load.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// How many answers were measured.
+    pub(crate) answers: u64,
+    /// Answers in a second.
+    pub(crate) throughput: f64,
+    /// Milliseconds from a request to the last byte of its answer.
+    pub(crate) median_ms: f64,
+    /// 99 of 100 were faster.
+    pub(crate) p99_ms: f64,
+    /// The slowest.
+    pub(crate) max_ms: f64,
+    /// The last answer's body.
+    pub(crate) last: String,
+}
+
+/// The most that a load by count may take.
+const AT_MOST: Duration = Duration::from_mins(20);
+
+struct Course {
+    plan: Plan,
+    bodies: Vec<Bytes>,
+    /// Numbers the requests; only counted when [`Plan::requests`] is set.
+    asked: AtomicU64,
+    measured_from: Instant,
+    until: Instant,
+}
+
+impl Course {
+    /// Which body comes next for a caller; `None` when it is over.
+    fn next(&self, caller: usize) -> Result<Option<Bytes>> {
+        let now = Instant::now();
+        if self.plan.requests.is_none() && now >= self.until {
+            return Ok(None);
+        }
+        ensure!(now < self.until, "not done after {} s", AT_MOST.as_secs());
+        let number = self.asked.fetch_add(1, Ordering::Relaxed);
+        if self.plan.requests.is_some_and(|requests| number >= requests) {
+            return Ok(None);
+        }
+        let conversation = match self.plan.conversations {
+            Some(_) => usize::try_from(number)? % self.bodies.len(),
+            None => caller,
+        };
+        Ok(Some(self.bodies[conversation].clone()))
+    }
+}
+
+/// Does what the plan says and prints a [`Report`].
+///
+/// # Errors
+///
+/// When the server does not answer, or answers something else.
+pub(crate) async fn run(plan: Plan) -> Result<()> {
+    println!("{}", serde_json::to_string(&generate(plan).await?)?);
+    Ok(())
+}
+
+async fn generate(plan: Plan) -> Result<Report> {
+    let mut clients = Vec::new();
+    for _ in 0..plan.callers {
+        clients.push(Client::connect(plan.server).await?);
+    }
+    let bodies = (0..plan.conversations.unwrap_or(plan.callers)).map(|n| turn(&format!("conversation-{n}"))).collect();
+    let measured_from = Instant::now() + Duration::from_millis(plan.warm_up_ms);
+    let until = measured_from + plan.length_ms.map_or(AT_MOST, Duration::from_millis);
+    let course = Arc::new(Course { plan, bodies, asked: AtomicU64::new(0), measured_from, until });
+
+    let mut callers = JoinSet::new();
+    for (caller, client) in clients.into_iter().enumerate() {
+        callers.spawn(call(Arc::clone(&course), caller, client));
+    }
+    let (mut latencies, mut last) = (histogram()?, Bytes::new());
+    while let Some(done) = callers.join_next().await {
+        let (own, own_last) = done??;
+        latencies.add(own)?;
+        last = own_last;
+    }
+    let seconds = match course.plan.length_ms {
+        Some(_) => until - measured_from,
+        None => measured_from.elapsed(),
+    }
+    .as_secs_f64();
+    report(&latencies, seconds, &last)
+}
+
+/// One caller; gives its latencies in microseconds and the last body.
+async fn call(course: Arc<Course>, caller: usize, mut client: Client) -> Result<(Histogram<u64>, Bytes)> {
+    let (mut latencies, mut last) = (histogram()?, Bytes::new());
+    while let Some(body) = course.next(caller)? {
+        let asked = Instant::now();
+        let answer = client.post_turn(course.plan.wait, body).await?;
+        let answered = Instant::now();
+        if answer.status != course.plan.expect {
+            bail!("{} where {} was due: {}", answer.status, course.plan.expect, String::from_utf8_lossy(&answer.body));
+        }
+        if asked >= course.measured_from && (course.plan.requests.is_some() || answered <= course.until) {
+            latencies.saturating_record(u64::try_from((answered - asked).as_micros())?);
+        }
+        last = answer.body;
+    }
+    Ok((latencies, last))
+}
+
+/// Microseconds up to a minute, to three digits.
+fn histogram() -> Result<Histogram<u64>> {
+    Ok(Histogram::new_with_bounds(1, 60_000_000, 3)?)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "microseconds and counts of a bench are far below 2^52")]
+fn report(latencies: &Histogram<u64>, seconds: f64, last: &[u8]) -> Result<Report> {
+    ensure!(!latencies.is_empty(), "nothing was answered in time");
+    let ms = |micros: u64| micros as f64 / 1000.0;
+    Ok(Report {
+        answers: latencies.len(),
+        throughput: latencies.len() as f64 / seconds,
+        median_ms: ms(latencies.value_at_quantile(0.5)),
+        p99_ms: ms(latencies.value_at_quantile(0.99)),
+        max_ms: ms(latencies.max()),
+        last: String::from_utf8_lossy(last).into_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve;
+
+    async fn echo() -> SocketAddr {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("bound");
+        tokio::spawn(async move { axum::serve(listener, serve::echo::router()).await });
+        address
+    }
+
+    fn plan(server: SocketAddr) -> Plan {
+        Plan {
+            server,
+            callers: 3,
+            length_ms: None,
+            warm_up_ms: 0,
+            requests: Some(100),
+            wait: 1,
+            expect: 200,
+            conversations: Some(7),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_load_by_count_asks_exactly_that_often() {
+        let report = generate(plan(echo().await)).await.expect("the echo answers");
+        assert_eq!(report.answers, 100);
+        assert!(report.last.contains("ping"), "{}", report.last);
+    }
+
+    #[tokio::test]
+    async fn a_load_by_time_ends_by_itself() {
+        let plan = Plan { requests: None, length_ms: Some(50), conversations: None, ..plan(echo().await) };
+        let report = generate(plan).await.expect("the echo answers");
+        assert!(report.answers > 0 && report.throughput > 0.0, "{report:?}");
+    }
+
+    #[tokio::test]
+    async fn an_unexpected_answer_ends_the_load() {
+        let error = generate(Plan { expect: 202, ..plan(echo().await) }).await.expect_err("200 is not 202");
+        assert!(error.to_string().contains("where 202 was due"), "{error}");
+    }
+}

@@ -1,0 +1,83 @@
+//! Many turns that wait: what they weigh, and how soon the gateway is back after a `kill -9`.
+
+use anyhow::{Context, Result, ensure};
+
+use super::Bench;
+use crate::{
+    client::Client,
+    figures::{Sample, Target, Unit},
+    gateway::{Gateway, Home},
+    helper::{Helper, load},
+    load::{Plan, Report},
+    serve::Server,
+};
+
+/// Few turns run, the others wait; and none is deferred or given up while we look.
+const SETTINGS: &str = r#"max_concurrent_turns = 4
+[guard]
+soft_deadline = "1h"
+hard_deadline = "2h"
+"#;
+
+/// How many turns have been taken in before memory is first read, so that what is counted after
+/// that is turns, not buffers that the first ones filled.
+const FIRST: u64 = 1000;
+
+pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
+    let agent = Helper::start(&Server::Agent { stall: true }).await?;
+    let home = Home::new(bench)?;
+    let start = || home.start(bench, &agent.agent_url(), SETTINGS);
+
+    let mut gateway = start()?;
+    gateway.ready().await?;
+    let empty = gateway.memory_at_rest().await?;
+    put(bench, &gateway, FIRST).await?;
+    let few = gateway.memory_at_rest().await?;
+    let taken = put(bench, &gateway, bench.waiting - FIRST).await?;
+    let all = gateway.memory_at_rest().await?;
+    gateway.kill().await?;
+
+    let mut gateway = start()?;
+    let ready = gateway.ready().await?;
+    let recovered = gateway.memory_at_rest().await?;
+    still_waits(&gateway, &taken).await?;
+
+    let growth = |name, from: f64, to: f64| Sample::aimed(name, to - from, Unit::Mebibytes, Target::AtMost(20.0));
+    Ok(vec![
+        growth("resident memory for waiting turns, as they came in", few.now, all.now),
+        growth("resident memory for waiting turns, after a restart", empty.now, recovered.now),
+        Sample::aimed(
+            "ready after kill -9 with waiting turns",
+            ready.as_secs_f64() * 1000.0,
+            Unit::Milliseconds,
+            Target::AtMost(2000.0),
+        ),
+        Sample::told("turns taken in, 64 callers", taken.throughput, Unit::PerSecond),
+    ])
+}
+
+/// Puts turns that nobody waits for.
+async fn put(bench: &Bench, gateway: &Gateway, turns: u64) -> Result<Report> {
+    load(&Plan {
+        server: gateway.address,
+        callers: 64,
+        length_ms: None,
+        warm_up_ms: 0,
+        requests: Some(turns),
+        wait: 0,
+        expect: 202,
+        conversations: Some(bench.conversations),
+    })
+    .await
+}
+
+/// The last turn that was taken in is there and not answered: figures of turns that were lost, or did
+/// not wait, would say nothing.
+async fn still_waits(gateway: &Gateway, taken: &Report) -> Result<()> {
+    let turn: serde_json::Value = serde_json::from_str(&taken.last)?;
+    let id = turn["turn_id"].as_str().with_context(|| format!("no turn_id in {}", taken.last))?;
+    let answer = Client::connect(gateway.address).await?.get(&format!("/hooks/bench/turns/{id}")).await?;
+    let result: serde_json::Value = serde_json::from_slice(&answer.body)?;
+    ensure!(result["status"] == "accepted", "turn {id} should wait, and is {result}");
+    Ok(())
+}

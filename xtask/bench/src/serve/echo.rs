@@ -1,0 +1,10 @@
+//! The bare echo: what the HTTP server itself costs.
+
+use axum::{Json, Router, routing::post};
+
+use super::{Answered, Turn};
+
+/// `POST /hooks/{name}`.
+pub(crate) fn router() -> Router {
+    Router::new().route("/hooks/{name}", post(async |Json(turn): Json<Turn>| Json(Answered::with(turn.message))))
+}
