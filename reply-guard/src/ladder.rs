@@ -44,7 +44,7 @@ impl fmt::Display for Cause {
 }
 
 /// One step of the fallback ladder.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rung {
     /// Another agent is run on the same turn.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Timestamp, shim};
 
 /// Something that travels with a text, structured, never as a marker inside it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Attachment {
     /// File name as the sender gave it.
     pub name: String,
@@ -16,7 +16,7 @@ pub struct Attachment {
 }
 
 /// Words (and files) for a person.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Reply {
     /// Markdown.
     pub text: String,
@@ -33,7 +33,7 @@ impl Reply {
 }
 
 /// How an agent ended its run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// It answered.
@@ -52,7 +52,8 @@ pub enum Outcome {
 }
 
 /// An outcome after normalisation: what is left when markers, reasoning and white space are gone.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Judged {
     Reply(Reply),
     React(String),
@@ -71,8 +72,11 @@ impl Outcome {
                 shim::Normal::Empty => Judged::Silent("empty".to_owned()),
                 shim::Normal::Marker(marker) => Judged::Silent(format!("marker {marker}")),
             },
-            Self::React(emoji) if emoji.trim().is_empty() => Judged::Silent("empty reaction".to_owned()),
-            Self::React(emoji) => Judged::React(emoji.trim().to_owned()),
+            Self::React(emoji) => match shim::normalise(&emoji) {
+                shim::Normal::Text(emoji) => Judged::React(emoji),
+                shim::Normal::Empty => Judged::Silent("empty reaction".to_owned()),
+                shim::Normal::Marker(marker) => Judged::Silent(format!("marker {marker}")),
+            },
             Self::Defer { note, due } => {
                 let note = note.and_then(|note| match shim::normalise(&note) {
                     shim::Normal::Text(text) => Some(text),

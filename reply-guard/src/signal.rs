@@ -37,7 +37,7 @@ impl fmt::Display for SignalKind {
 }
 
 /// How a signal came to be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Via {
     /// The agent's outcome.
@@ -58,7 +58,7 @@ pub enum Via {
 }
 
 /// What the signal consists of. Words that are not the agent's are names of the operator's templates.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Body {
     /// The agent's words.
@@ -79,7 +79,7 @@ pub enum Body {
 }
 
 /// One user-visible signal, as the guard decided on it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Signal {
     /// Which claim of the obligation this is; counts from 1.
     pub claim: u32,
@@ -104,7 +104,7 @@ impl Signal {
 }
 
 /// Text of a run that is still going on. Never settles anything.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Draft {
     /// All the text so far, without markers.
     pub text: String,

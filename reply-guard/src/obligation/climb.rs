@@ -1,0 +1,50 @@
+//! The fallback ladder, and the end of it.
+
+use super::{Climb, Effect, Obligation, State, Work, decision::Step};
+use crate::{Body, Cause, End, Rung, Via};
+
+impl Obligation {
+    /// Takes the next rung for what was the first cause.
+    pub(super) fn climb(&mut self, cause: Cause, why: &str, step: &mut Step<'_>) {
+        let climb = self.climb.get_or_insert_with(|| Climb { cause, why: why.to_owned(), next: 0 });
+        let cause = climb.cause;
+        let Some(rung) = step.policy.ladder.rungs(cause).get(climb.next).cloned() else {
+            let reason = if climb.next == 0 {
+                format!("{cause}: {why}; the ladder has no rung for it")
+            } else {
+                format!("{cause}: {}; every rung was tried, the last: {why}", climb.why)
+            };
+            return self.give_up(reason, step);
+        };
+        climb.next += 1;
+        let body = match &rung {
+            Rung::Handoff(agent) => {
+                self.handoff = Some(agent.clone());
+                self.runs = 0;
+                self.hard_at = None;
+                self.work = Work::Waiting;
+                self.reopen();
+                return step.emit(Effect::RunAgain);
+            }
+            Rung::Clarify(question) => Body::Ask(question.clone()),
+            Rung::Say(template) => Body::Say(template.clone()),
+            Rung::React(emoji) => Body::React(emoji.clone()),
+        };
+        if self.work == Work::Waiting {
+            self.work = Work::Idle;
+        }
+        let rank = if cause == Cause::Timeout { End::Deadline } else { End::Failure };
+        self.put_forward(body, Via::Fallback { cause, rung }, rank, step);
+    }
+
+    /// There is no way left: the turn becomes a dead letter.
+    pub(super) fn give_up(&mut self, reason: String, step: &mut Step<'_>) {
+        self.stop_work(step);
+        if let Some(pending) = self.pending.take() {
+            pending.suppress(reason.clone(), step);
+        }
+        self.promised = None;
+        self.state = State::Undeliverable { reason: reason.clone() };
+        step.emit(Effect::DeadLetter { reason });
+    }
+}

@@ -1,0 +1,201 @@
+//! The race of the ends, and what the winner puts forward.
+
+use super::{
+    Effect, Late, Obligation, Settlement, State, Work,
+    candidate::{Candidate, Race, describe},
+    decision::Step,
+};
+use crate::{Body, Cause, Cleared, End, Expectation, LateAnswer, Rung, Signal, Timestamp, Via, outcome::Judged};
+
+impl Obligation {
+    /// One of the racing ends has come: it wins, waits, or is suppressed.
+    pub(super) fn end(&mut self, candidate: Candidate, step: &mut Step<'_>) {
+        let (signal, via, rank, attempted) = match &self.state {
+            State::Open | State::Deferred => return self.proceed(candidate, step),
+            State::Settled(_) | State::Merged { .. } | State::Undeliverable { .. } => {
+                return self.too_late(candidate, step);
+            }
+            State::Claimed { signal, via, rank, attempted, .. } => (*signal, via, *rank, *attempted),
+        };
+        if let Some(by) = &self.cancelled_by {
+            return candidate.suppress(format!("called off by turn {by}"), step);
+        }
+        match candidate.against(rank, via) {
+            Race::Wins if attempted => self.wait_for_result(candidate, step),
+            Race::Wins => {
+                self.withdraw(step);
+                self.proceed(candidate, step);
+            }
+            Race::Waits => self.wait_for_result(candidate, step),
+            Race::Loses => {
+                let reason = format!("lost to the {} that was already claimed", describe(signal, via));
+                // Two promises are one debt: due when the agent says.
+                if let (End::Deferral, Candidate::Outcome(Judged::Defer { due, .. })) = (rank, &candidate) {
+                    self.promised = Some(within_bounds(*due, step));
+                }
+                candidate.suppress(reason, step);
+            }
+        }
+    }
+
+    fn wait_for_result(&mut self, candidate: Candidate, step: &mut Step<'_>) {
+        let (waits, loses) = match self.pending.take() {
+            Some(held) if candidate.outranks(&held) => (candidate, Some(held)),
+            Some(held) => (held, Some(candidate)),
+            None => (candidate, None),
+        };
+        if let Some(loses) = loses {
+            loses.suppress("lost to an end that waits for the result of an attempt".to_owned(), step);
+        }
+        self.pending = Some(waits);
+    }
+
+    /// Carries out an end that nothing stands against.
+    pub(super) fn proceed(&mut self, candidate: Candidate, step: &mut Step<'_>) {
+        match candidate {
+            Candidate::Sent(reply) => self.put_forward(Body::Reply(reply), Via::AgentSend, End::Outcome, step),
+            Candidate::Outcome(Judged::Reply(reply)) => {
+                self.put_forward(Body::Reply(reply), self.answer_via(), End::Outcome, step);
+            }
+            Candidate::Outcome(Judged::React(emoji)) => {
+                self.put_forward(Body::React(emoji), self.answer_via(), End::Outcome, step);
+            }
+            Candidate::Outcome(Judged::Defer { note, due }) if self.deferrals < step.policy.max_deferrals => {
+                self.defer(note, within_bounds(due, step), step);
+            }
+            Candidate::Outcome(Judged::Defer { .. }) => {
+                let why = format!("deferred {} times already", self.deferrals);
+                self.fall_back(Cause::Timeout, why, step);
+            }
+            Candidate::Outcome(Judged::Silent(why)) => self.fall_back(Cause::Silent, why, step),
+            Candidate::Failed { cause, why } => self.fall_back(cause, why, step),
+        }
+    }
+
+    /// There is no answer: the ladder where one is owed, else silence.
+    fn fall_back(&mut self, cause: Cause, why: String, step: &mut Step<'_>) {
+        if self.is_owed() {
+            self.climb(cause, &why, step);
+        } else {
+            self.settle(Settlement::Silence { why });
+        }
+    }
+
+    /// Whether silence would break a promise: the turn was directed at the agent, or a deferral was shown.
+    pub(super) fn is_owed(&self) -> bool {
+        self.owed == Expectation::Answer || self.debt.is_some()
+    }
+
+    /// An answer by the agent that the ladder handed the turn to is the ladder's.
+    fn answer_via(&self) -> Via {
+        match (&self.climb, &self.handoff) {
+            (Some(climb), Some(agent)) if self.runs > 0 => {
+                Via::Fallback { cause: climb.cause, rung: Rung::Handoff(agent.clone()) }
+            }
+            _ => Via::Answer,
+        }
+    }
+
+    pub(super) fn put_forward(&mut self, body: Body, via: Via, rank: End, step: &mut Step<'_>) {
+        let replaces = self.debt.as_ref().map(|debt| debt.messages.clone()).unwrap_or_default();
+        let signal = self.clear(body, via, replaces, step);
+        self.state = State::Claimed { signal: signal.0, via: signal.1, rank, attempted: false, resent: false };
+    }
+
+    fn clear(&mut self, body: Body, via: Via, replaces: Vec<String>, step: &mut Step<'_>) -> (crate::SignalKind, Via) {
+        self.claims += 1;
+        let signal = Signal { claim: self.claims, body, via, replaces };
+        let summary = (signal.kind(), signal.via.clone());
+        step.emit(Effect::Send(Cleared::new(signal)));
+        summary
+    }
+
+    pub(super) fn defer(&mut self, note: Option<String>, due: Timestamp, step: &mut Step<'_>) {
+        self.deferrals += 1;
+        self.soft_at = None;
+        self.promised = Some(due);
+        self.put_forward(Body::Defer { note, due }, Via::Deferral, End::Deferral, step);
+    }
+
+    /// Takes back the claim on its way, of which no part was or will be seen.
+    pub(super) fn withdraw(&mut self, step: &mut Step<'_>) {
+        step.emit(Effect::Withdraw { claim: self.claims });
+        self.reopen();
+    }
+
+    /// No claim is on its way any more.
+    pub(super) fn reopen(&mut self) {
+        self.promised = None;
+        self.state = if self.debt.is_some() { State::Deferred } else { State::Open };
+    }
+
+    pub(super) fn settle(&mut self, settlement: Settlement) {
+        if self.work == Work::Waiting {
+            self.work = Work::Idle;
+        }
+        self.soft_at = None;
+        self.state = State::Settled(settlement);
+    }
+
+    pub(super) fn cancelled(&mut self, by: String, step: &mut Step<'_>) {
+        let State::Claimed { attempted, rank, .. } = &self.state else {
+            if matches!(self.state, State::Open | State::Deferred) {
+                self.stop_work(step);
+                self.settle(Settlement::Cancelled { by });
+            }
+            return;
+        };
+        let may_be_the_answer = *attempted && *rank > End::Deferral;
+        self.stop_work(step);
+        if let Some(pending) = self.pending.take() {
+            pending.suppress(format!("called off by turn {by}"), step);
+        }
+        if may_be_the_answer {
+            self.cancelled_by = Some(by);
+        } else {
+            self.withdraw(step);
+            self.settle(Settlement::Cancelled { by });
+        }
+    }
+
+    pub(super) fn merged(&mut self, into: String, step: &mut Step<'_>) {
+        if self.work != Work::Waiting {
+            return;
+        }
+        match &self.state {
+            State::Open | State::Deferred => {}
+            State::Claimed { rank: End::Deferral, attempted: false, .. } => self.withdraw(step),
+            _ => return,
+        }
+        self.work = Work::Idle;
+        self.state = State::Merged { into };
+    }
+
+    /// An end that came after the signal.
+    pub(super) fn too_late(&mut self, candidate: Candidate, step: &mut Step<'_>) {
+        let after_words_of_ours = matches!(
+            &self.state,
+            State::Settled(Settlement::Signal { via: Via::Fallback { rung, .. }, .. }) if !matches!(rung, Rung::Handoff(_))
+        );
+        if !after_words_of_ours || self.late.is_some() {
+            return candidate.suppress(format!("the turn was already {}", self.state.as_str()), step);
+        }
+        let body = match &candidate {
+            _ if step.policy.late_answer == LateAnswer::Record => None,
+            Candidate::Outcome(Judged::Reply(reply)) | Candidate::Sent(reply) => Some(Body::Reply(reply.clone())),
+            Candidate::Outcome(Judged::React(emoji)) => Some(Body::React(emoji.clone())),
+            Candidate::Outcome(Judged::Defer { .. } | Judged::Silent(_)) | Candidate::Failed { .. } => None,
+        };
+        match body {
+            Some(body) => {
+                self.clear(body, Via::LateAnswer, Vec::new(), step);
+                self.late = Some(Late::Sending { resent: false });
+            }
+            None => candidate.suppress("a fallback had already been sent".to_owned(), step),
+        }
+    }
+}
+
+fn within_bounds(due: Timestamp, step: &Step<'_>) -> Timestamp {
+    due.clamp(step.now, step.now + step.policy.max_defer)
+}

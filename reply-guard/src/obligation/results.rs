@@ -1,0 +1,182 @@
+//! What the platform said about a claim.
+
+use super::{
+    Debt, Effect, Late, Obligation, Settlement, State, Work,
+    candidate::Candidate,
+    decision::{Step, Suppressed},
+};
+use crate::{Cause, End, LateAnswer, OnUnknown, SignalKind, Via};
+
+/// The claim that is on its way.
+struct InFlight {
+    signal: SignalKind,
+    via: Via,
+    resent: bool,
+}
+
+impl Obligation {
+    /// The claim that is on its way, when `claim` is it.
+    fn in_flight(&self, claim: u32) -> Option<InFlight> {
+        match &self.state {
+            State::Claimed { signal, via, resent, .. } if claim == self.claims => {
+                Some(InFlight { signal: *signal, via: via.clone(), resent: *resent })
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn attempted(&mut self, claim: u32) {
+        if let (true, State::Claimed { attempted, .. }) = (claim == self.claims, &mut self.state) {
+            *attempted = true;
+        }
+    }
+
+    pub(super) fn not_sent(&mut self, claim: u32, step: &mut Step<'_>) {
+        let State::Claimed { attempted, resent, rank, .. } = &mut self.state else { return };
+        // After an unknown result an earlier attempt may have been seen.
+        if claim != self.claims || *resent {
+            return;
+        }
+        *attempted = false;
+        let rank = *rank;
+        if let Some(by) = self.cancelled_by.take() {
+            self.withdraw(step);
+            self.settle(Settlement::Cancelled { by });
+        } else if let Some(pending) = self.pending.take_if(|pending| pending.rank() > rank) {
+            self.withdraw(step);
+            self.proceed(pending, step);
+        }
+    }
+
+    pub(super) fn delivered(&mut self, claim: u32, messages: Vec<String>, step: &mut Step<'_>) {
+        let Some(InFlight { signal, via, .. }) = self.in_flight(claim) else {
+            return self.late_delivered(claim);
+        };
+        if signal == SignalKind::Deferral {
+            let due = self.promised.take().unwrap_or(step.now);
+            self.debt = Some(Debt { due, messages });
+            self.state = State::Deferred;
+            if let Some(pending) = self.pending.take() {
+                self.proceed(pending, step);
+            }
+            return;
+        }
+        self.cancelled_by = None;
+        self.settle(Settlement::Signal { signal, via, messages });
+        if let Some(pending) = self.pending.take() {
+            self.too_late(pending, step);
+        }
+    }
+
+    pub(super) fn refused(&mut self, claim: u32, reason: String, step: &mut Step<'_>) {
+        match self.in_flight(claim) {
+            Some(in_flight) => self.not_delivered(&in_flight, reason, step),
+            None => self.late_failed(claim, reason, step),
+        }
+    }
+
+    pub(super) fn expired(&mut self, claim: u32, reason: String, step: &mut Step<'_>) {
+        match self.in_flight(claim) {
+            Some(in_flight)
+                if in_flight.signal == SignalKind::Deferral
+                    || self.pending.is_some()
+                    || self.cancelled_by.is_some() =>
+            {
+                self.not_delivered(&in_flight, reason, step);
+            }
+            Some(_) => self.give_up(reason, step),
+            None => self.late_failed(claim, reason, step),
+        }
+    }
+
+    /// The claim will not be delivered: something else has to be.
+    fn not_delivered(&mut self, in_flight: &InFlight, reason: String, step: &mut Step<'_>) {
+        self.reopen();
+        if let Some(by) = self.cancelled_by.take() {
+            return self.settle(Settlement::Cancelled { by });
+        }
+        let is_deferral = in_flight.signal == SignalKind::Deferral;
+        if in_flight.resent && !is_deferral && !self.may_follow_unseen(in_flight, step) {
+            return self.give_up(format!("{reason}; an earlier attempt may have been accepted"), step);
+        }
+        if let Some(pending) = self.pending.take() {
+            return self.proceed(pending, step);
+        }
+        if self.work != Work::Idle && (is_deferral || in_flight.via == Via::AgentSend) {
+            // Its place in line was taken up while the claim was on its way.
+            if self.work == Work::Waiting && !is_deferral {
+                step.emit(Effect::RunAgain);
+            }
+            return;
+        }
+        if self.is_owed() {
+            self.climb(Cause::Refused, &reason, step);
+        } else {
+            self.give_up(reason, step);
+        }
+    }
+
+    /// Whether the end that waits may be sent although the claim before it may have been seen.
+    fn may_follow_unseen(&self, in_flight: &InFlight, step: &Step<'_>) -> bool {
+        matches!(in_flight.via, Via::Fallback { .. })
+            && self.pending.as_ref().is_some_and(Candidate::is_answer)
+            && step.policy.late_answer == LateAnswer::Deliver
+    }
+
+    pub(super) fn lost(&mut self, claim: u32, idempotent: bool, step: &mut Step<'_>) {
+        let Some(in_flight) = self.in_flight(claim) else { return self.late_lost(claim, idempotent, step) };
+        if let Some(by) = self.cancelled_by.take() {
+            self.withdraw(step);
+            return self.settle(Settlement::Cancelled { by });
+        }
+        if idempotent {
+            return step.emit(Effect::Resend { claim, labelled: false });
+        }
+        let is_deferral = in_flight.signal == SignalKind::Deferral;
+        let hold = in_flight.resent || step.policy.on_unknown == OnUnknown::Hold;
+        if is_deferral && (hold || self.pending.is_some()) {
+            step.emit(Effect::Withdraw { claim });
+            return self.not_delivered(&in_flight, "the platform may or may not have accepted it".to_owned(), step);
+        }
+        if hold {
+            return self.give_up("the platform may or may not have accepted it; held for a person".to_owned(), step);
+        }
+        if let State::Claimed { resent, attempted, .. } = &mut self.state {
+            (*resent, *attempted) = (true, true);
+        }
+        step.emit(Effect::Resend { claim, labelled: step.policy.on_unknown == OnUnknown::Label });
+    }
+
+    /// The late answer, when `claim` is it and it is on its way: whether it was already sent again.
+    fn late_in_flight(&mut self, claim: u32) -> Option<&mut bool> {
+        match &mut self.late {
+            Some(Late::Sending { resent }) if claim == self.claims => Some(resent),
+            _ => None,
+        }
+    }
+
+    fn late_delivered(&mut self, claim: u32) {
+        if self.late_in_flight(claim).is_some() {
+            self.late = Some(Late::Ended);
+        }
+    }
+
+    fn late_failed(&mut self, claim: u32, reason: String, step: &mut Step<'_>) {
+        if self.late_in_flight(claim).is_some() {
+            self.late = Some(Late::Ended);
+            step.emit(Effect::Suppress(Suppressed { what: End::Outcome, text: None, reason }));
+        }
+    }
+
+    fn late_lost(&mut self, claim: u32, idempotent: bool, step: &mut Step<'_>) {
+        let Some(resent) = self.late_in_flight(claim) else { return };
+        if idempotent {
+            step.emit(Effect::Resend { claim, labelled: false });
+        } else if *resent || step.policy.on_unknown == OnUnknown::Hold {
+            self.late_failed(claim, "the platform may or may not have accepted the late answer".to_owned(), step);
+        } else {
+            *resent = true;
+            step.emit(Effect::Resend { claim, labelled: step.policy.on_unknown == OnUnknown::Label });
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! A deferral is a debt.
+
+use super::*;
+
+/// B1, G2.
+#[test]
+fn the_soft_deadline_defers_and_the_answer_pays_the_debt() {
+    let mut turn = Turn::running();
+
+    assert_eq!(turn.wakes_at(), Some(SOFT));
+    assert_eq!(turn.ticks(SOFT - 1), no_effects());
+    assert_eq!(turn.ticks(SOFT), ["send 1: defer until 600"]);
+    turn.shown_as("d1");
+    assert_eq!((turn.state(), turn.obligation.due()), ("deferred", Some(at(HARD))));
+    assert_eq!(turn.on(reply("done")), ["send 2 for d1: done"]);
+    turn.shown_as("m1");
+    assert_eq!(turn.signal(), (SignalKind::Reply, &Via::Answer));
+}
+
+/// M2.
+#[test]
+fn an_impatient_client_is_deferred_by_its_own_wait() {
+    let policy = policy();
+    let patient = |wait| Obligation::open(Expectation::Answer, &policy, wait, at(0)).wake_at();
+
+    assert_eq!(patient(Some(secs(5))), Some(at(5)));
+    assert_eq!(patient(Some(secs(50))), Some(at(SOFT)));
+    assert_eq!(patient(None), Some(at(SOFT)));
+}
+
+/// B1.
+#[test]
+fn an_answer_takes_the_place_of_a_deferral_that_was_not_attempted() {
+    let mut turn = Turn::running();
+    turn.ticks(SOFT);
+
+    assert_eq!(turn.on(reply("done")), ["withdraw 1", "send 2: done"]);
+}
+
+/// B1, B10.
+#[test]
+fn an_answer_waits_for_a_deferral_that_may_be_out() {
+    let deferring = || {
+        let mut turn = Turn::running();
+        turn.ticks(SOFT);
+        turn.attempted();
+        assert_eq!(turn.on(reply("done")), no_effects());
+        turn
+    };
+
+    assert_eq!(deferring().shown_as("d1"), ["send 2 for d1: done"]);
+    assert_eq!(deferring().refused(), ["send 2: done"]);
+    assert_eq!(deferring().expired(), ["send 2: done"]);
+    assert_eq!(deferring().not_sent(), ["withdraw 1", "send 2: done"]);
+    assert_eq!(deferring().lost(true), ["resend 1"]);
+    assert_eq!(deferring().lost(false), ["withdraw 1", "send 2: done"]);
+}
+
+/// B1.
+#[test]
+fn a_turn_that_waits_in_line_is_deferred_and_then_run() {
+    let mut turn = Turn::owed();
+    assert_eq!(turn.ticks(SOFT), ["send 1: defer until 620"]);
+    turn.shown_as("d1");
+
+    turn.now = 100;
+    assert_eq!(turn.on(Event::Begin), ["run 1"]);
+    assert_eq!(turn.obligation.due(), Some(at(100 + HARD)));
+    assert_eq!(turn.on(reply("done")), ["send 2 for d1: done"]);
+}
+
+#[test]
+fn a_turn_is_run_while_its_deferral_is_on_its_way() {
+    let mut turn = Turn::owed();
+    turn.ticks(SOFT);
+    turn.now = 100;
+
+    assert_eq!(turn.on(Event::Begin), ["run 1"]);
+    turn.shown_as("d1");
+    assert_eq!(turn.obligation.due(), Some(at(100 + HARD)));
+}
+
+/// G3.
+#[test]
+fn an_agent_may_put_the_answer_off() {
+    let mut turn = Turn::running();
+
+    assert_eq!(
+        turn.on(put_off(Some("Waiting for your approval."), 900)),
+        ["send 1: Waiting for your approval. until 900"]
+    );
+    turn.shown_as("d1");
+    assert_eq!(turn.wakes_at(), Some(900));
+    assert_eq!(turn.on(reply("approved")), ["send 2 for d1: approved"]);
+}
+
+#[test]
+fn an_agent_may_not_put_the_answer_off_for_longer_than_the_operator_allows() {
+    let mut turn = Turn::running();
+    let day = 24 * 60 * 60;
+    assert_eq!(turn.on(put_off(None, 10 * day)), [format!("send 1: defer until {day}")]);
+    assert_eq!(Turn::running().on(put_off(None, -5)), ["send 1: defer until 0"]);
+}
+
+#[test]
+fn an_agent_that_puts_off_while_a_deferral_is_on_its_way_sets_its_due_date() {
+    let mut turn = Turn::running();
+    turn.ticks(SOFT);
+
+    assert_eq!(
+        turn.on(put_off(Some("tomorrow"), 7200)),
+        ["suppress Deferral tomorrow: lost to the deferral that was already claimed"]
+    );
+    turn.shown_as("d1");
+    assert_eq!(turn.obligation.due(), Some(at(7200)));
+}
+
+#[test]
+fn a_debt_that_falls_due_runs_the_agent_again() {
+    let mut turn = Turn::running().after([put_off(None, 900)]);
+    turn.shown_as("d1");
+
+    assert_eq!(turn.ticks(900), ["run again"]);
+    assert!(turn.obligation.is_waiting());
+    assert_eq!(turn.on(Event::Begin), ["run 2"]);
+    assert_eq!(turn.on(reply("done")), ["send 2 for d1: done"]);
+}
+
+/// A15.
+#[test]
+fn an_agent_that_only_defers_ends_on_the_ladder() {
+    let mut turn = Turn::running_with(Policy { max_runs: 9, ..policy() });
+    for n in 1..=3 {
+        assert_eq!(turn.obligation.deferrals(), n - 1);
+        let due = turn.now + 60;
+        turn.on(put_off(None, due));
+        turn.shown_as("d1");
+        turn.ticks(due);
+        turn.on(Event::Begin);
+    }
+
+    assert_eq!(turn.on(put_off(None, turn.now + 60)), ["send 4 for d1: say timeout"]);
+    assert_eq!(turn.obligation.fallback(), Some((Cause::Timeout, "deferred 3 times already")));
+}
+
+/// A15.
+#[test]
+fn a_debt_without_a_run_left_ends_on_the_ladder() {
+    let mut turn = Turn::running_with(Policy { max_runs: 1, ..policy() }).after([put_off(None, 60)]);
+    turn.shown_as("d1");
+    assert_eq!(turn.ticks(60), ["send 2 for d1: say timeout"]);
+}
+
+#[test]
+fn a_turn_that_waits_past_its_due_date_is_deferred_again_and_then_given_the_ladder() {
+    let mut turn = Turn::with(Policy { max_deferrals: 2, ..policy() });
+    turn.ticks(SOFT);
+    turn.shown_as("d1");
+    assert_eq!(turn.ticks(620), ["send 2 for d1: defer until 1220"]);
+    turn.shown_as("d1");
+    assert_eq!(turn.ticks(1220), ["send 3 for d1: say timeout"]);
+    assert_eq!(turn.on(Event::Begin), no_effects());
+}
+
+#[test]
+fn a_refused_deferral_leaves_the_turn_to_its_run() {
+    let mut turn = Turn::running();
+    turn.ticks(SOFT);
+
+    assert_eq!(turn.refused(), no_effects());
+    assert_eq!((turn.state(), turn.wakes_at()), ("open", Some(HARD)));
+    assert_eq!(turn.on(reply("done")), ["send 2: done"]);
+}
+
+#[test]
+fn a_refused_deferral_of_an_agent_that_has_ended_is_answered_by_the_ladder() {
+    let mut turn = Turn::running().after([put_off(None, 60)]);
+    assert_eq!(turn.refused(), ["send 2: say refused"]);
+}
+
+#[test]
+fn a_deferral_is_a_debt_even_where_nothing_was_owed() {
+    let mut turn = Turn::ambient().after([Event::Begin, put_off(None, 60)]);
+    turn.shown_as("d1");
+    turn.ticks(60);
+    turn.on(Event::Begin);
+
+    assert_eq!(turn.on(failed()), ["dead letter: error: 500 from upstream; the ladder has no rung for it"]);
+}
+
+#[test]
+fn no_deferral_where_the_operator_wants_none() {
+    let mut turn = Turn::running_with(Policy { max_deferrals: 0, ..policy() });
+    assert_eq!(turn.ticks(SOFT), no_effects());
+    assert_eq!(turn.wakes_at(), Some(HARD));
+
+    let turn = Turn::running_with(Policy { soft_deadline: None, ..policy() });
+    assert_eq!(turn.wakes_at(), Some(HARD));
+}

@@ -1,0 +1,120 @@
+//! What the platform may say, and what it may leave open.
+
+use super::*;
+
+fn claimed(on_unknown: OnUnknown) -> Turn {
+    Turn::running_with(Policy { on_unknown, ..policy() }).after([reply("done")])
+}
+
+#[test]
+fn an_unknown_result_is_resent_where_it_cannot_show_twice() {
+    let mut turn = claimed(OnUnknown::Hold);
+    for _ in 0..5 {
+        assert_eq!(turn.lost(true), ["resend 1"]);
+    }
+    turn.shown_as("m1");
+    assert_eq!(turn.state(), "settled");
+}
+
+/// D7.
+#[test]
+fn an_unknown_result_is_resent_once_and_labelled_where_it_could_show_twice() {
+    let mut turn = claimed(OnUnknown::Label);
+    assert_eq!(turn.lost(false), ["resend 1 labelled"]);
+    assert_eq!(turn.lost(false), ["dead letter: the platform may or may not have accepted it; held for a person"]);
+
+    let mut turn = claimed(OnUnknown::Resend);
+    assert_eq!(turn.lost(false), ["resend 1"]);
+    turn.shown_as("m1");
+    assert_eq!(turn.state(), "settled");
+}
+
+#[test]
+fn an_unknown_result_is_held_where_the_operator_wants_it() {
+    let mut turn = claimed(OnUnknown::Hold);
+    assert_eq!(turn.lost(false), ["dead letter: the platform may or may not have accepted it; held for a person"]);
+}
+
+/// B10.
+#[test]
+fn nothing_else_is_said_after_an_answer_that_may_have_been_seen() {
+    let mut turn = claimed(OnUnknown::Label);
+    turn.lost(false);
+    assert_eq!(turn.refused(), ["dead letter: 403; an earlier attempt may have been accepted"]);
+}
+
+#[test]
+fn an_attempt_that_was_not_sent_leaves_no_doubt_unless_there_was_one_before() {
+    let attempted = |turn: &Turn| matches!(turn.obligation.state(), State::Claimed { attempted: true, .. });
+
+    let mut turn = claimed(OnUnknown::Label);
+    turn.attempted();
+    assert!(attempted(&turn));
+    turn.not_sent();
+    assert!(!attempted(&turn));
+    turn.lost(false);
+    turn.not_sent();
+    assert!(attempted(&turn));
+}
+
+#[test]
+fn a_deferral_of_unknown_fate_never_costs_the_answer() {
+    let deferring = |on_unknown| {
+        let mut turn = Turn::running_with(Policy { on_unknown, ..policy() });
+        turn.ticks(SOFT);
+        turn
+    };
+
+    let mut turn = deferring(OnUnknown::Hold);
+    assert_eq!(turn.lost(false), ["withdraw 1"]);
+    assert!(turn.obligation.is_running());
+    assert_eq!(turn.on(reply("done")), ["send 2: done"]);
+
+    let mut turn = deferring(OnUnknown::Label);
+    assert_eq!(turn.lost(false), ["resend 1 labelled"]);
+    assert_eq!(turn.on(reply("done")), no_effects());
+    assert_eq!(turn.lost(false), ["withdraw 1", "send 2: done"]);
+}
+
+#[test]
+fn an_answer_that_waited_behind_a_fallback_of_unknown_fate_is_kept() {
+    let doubtful = |late_answer| {
+        let mut turn = Turn::running_with(Policy { late_answer, ..policy() }).after([failed()]);
+        turn.attempted();
+        assert_eq!(turn.on(sent("done")), no_effects());
+        assert_eq!(turn.lost(false), ["resend 1 labelled"]);
+        turn
+    };
+
+    let reason = "403; an earlier attempt may have been accepted";
+    assert_eq!(
+        doubtful(LateAnswer::Record).refused(),
+        [format!("suppress Outcome done: {reason}"), format!("dead letter: {reason}")]
+    );
+    assert_eq!(doubtful(LateAnswer::Deliver).refused(), ["send 2: done"]);
+    assert_eq!(
+        doubtful(LateAnswer::Record).shown_as("m1"),
+        ["suppress Outcome done: a fallback had already been sent"]
+    );
+}
+
+/// E8.
+#[test]
+fn results_of_another_claim_change_nothing() {
+    let mut turn = Turn::running();
+    turn.ticks(SOFT);
+    turn.on(reply("done"));
+    let before = turn.obligation.clone();
+
+    for event in [
+        Event::Attempted { claim: 1 },
+        Event::NotSent { claim: 1 },
+        Event::Delivered { claim: 1, messages: vec!["d1".to_owned()] },
+        Event::Refused { claim: 1, reason: "403".to_owned() },
+        Event::Expired { claim: 1, reason: "no route".to_owned() },
+        Event::Lost { claim: 1, idempotent: true },
+    ] {
+        assert_eq!(turn.on(event), no_effects());
+        assert_eq!(turn.obligation, before);
+    }
+}

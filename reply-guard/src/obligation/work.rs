@@ -1,0 +1,114 @@
+//! The agent's runs, and the deadlines over them.
+
+use super::{Effect, Obligation, State, Work, candidate::Candidate, decision::Step};
+use crate::{Cause, End, Timestamp};
+
+impl Obligation {
+    /// Whether the person has not seen an answer, and none is on its way.
+    pub(super) fn is_undecided(&self) -> bool {
+        match &self.state {
+            State::Open | State::Deferred => true,
+            State::Claimed { rank, .. } => *rank == End::Deferral,
+            State::Settled(_) | State::Merged { .. } | State::Undeliverable { .. } => false,
+        }
+    }
+
+    /// Whether the turn was handed to another agent, and that one has not begun: what ends now is the
+    /// run before.
+    fn is_between_agents(&self) -> bool {
+        self.work == Work::Waiting && self.handoff.is_some() && self.runs == 0
+    }
+
+    /// A run has ended, or there will be none.
+    pub(super) fn run_ended(&mut self, candidate: Candidate, step: &mut Step<'_>) {
+        if self.is_between_agents() && !candidate.is_answer() {
+            return candidate.suppress("the turn was already handed to another agent".to_owned(), step);
+        }
+        self.work = Work::Idle;
+        self.hard_at = None;
+        self.end(candidate, step);
+    }
+
+    pub(super) fn begin(&mut self, step: &mut Step<'_>) {
+        if !self.is_undecided() || self.work != Work::Waiting {
+            return;
+        }
+        if self.runs >= step.policy.max_runs {
+            self.work = Work::Idle;
+            let why = format!("given to the agent {} times without an end", self.runs);
+            return self.end(Candidate::Failed { cause: Cause::Error, why }, step);
+        }
+        self.runs += 1;
+        self.work = Work::Running;
+        let hard_at = step.now + step.policy.hard_deadline;
+        self.hard_at = Some(hard_at);
+        // A debt does not fall due in the middle of the run that is to pay it.
+        let debt = self.debt.as_mut().map(|debt| &mut debt.due);
+        for due in debt.into_iter().chain(&mut self.promised) {
+            *due = hard_at.max(*due);
+        }
+        step.emit(Effect::Run { agent: self.handoff.clone(), attempt: self.runs });
+    }
+
+    /// The run in flight died with the process.
+    pub(super) fn recovered(&mut self, step: &mut Step<'_>) {
+        if self.work != Work::Running {
+            return;
+        }
+        self.hard_at = None;
+        if self.state.is_final() {
+            self.work = Work::Idle;
+        } else {
+            self.work = Work::Waiting;
+            step.emit(Effect::RunAgain);
+        }
+    }
+
+    pub(super) fn stop_work(&mut self, step: &mut Step<'_>) {
+        if self.work == Work::Running {
+            step.emit(Effect::StopRun);
+        }
+        self.work = Work::Idle;
+        self.hard_at = None;
+    }
+
+    pub(super) fn tick(&mut self, step: &mut Step<'_>) {
+        let passed = |at: Option<Timestamp>| at.is_some_and(|at| at <= step.now);
+        if self.work == Work::Running && passed(self.hard_at) {
+            self.stop_work(step);
+            if !self.state.is_final() {
+                self.time_out("the run passed its hard deadline", step);
+            }
+            return;
+        }
+        let may_defer = self.deferrals < step.policy.max_deferrals;
+        let answer_by = self.hard_at.unwrap_or(step.now + step.policy.hard_deadline);
+        match &self.state {
+            State::Open if passed(self.soft_at) => {
+                self.soft_at = None;
+                if may_defer {
+                    self.defer(None, answer_by, step);
+                }
+            }
+            State::Deferred if passed(self.due()) => match self.work {
+                Work::Idle if self.runs < step.policy.max_runs => {
+                    self.work = Work::Waiting;
+                    if let Some(debt) = &mut self.debt {
+                        debt.due = step.now + step.policy.hard_deadline;
+                    }
+                    step.emit(Effect::RunAgain);
+                }
+                Work::Waiting | Work::Running if may_defer => self.defer(None, answer_by, step),
+                Work::Idle | Work::Waiting | Work::Running => {
+                    self.stop_work(step);
+                    self.time_out("the debt of the deferral fell due", step);
+                }
+            },
+            _ => {}
+        }
+    }
+
+    fn time_out(&mut self, why: &str, step: &mut Step<'_>) {
+        self.end(Candidate::Failed { cause: Cause::Timeout, why: why.to_owned() }, step);
+    }
+}
