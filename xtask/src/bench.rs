@@ -26,7 +26,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     // would unify features and measure another binary than the user's.
     process::show(workspace.cargo().args(["build", "--release", "--locked", "--package", "rejoinder"]))?;
     let mut bench = workspace.cargo();
-    bench.args(["run", "--release", "--locked", "--quiet", "--package", "rejoinder-bench", "--", "run"]);
+    bench.args(["run", "--release", "--locked", "--package", "rejoinder-bench", "--", "run"]);
     bench.arg("--rejoinder").arg(workspace.binary("release"));
     bench.arg("--folder").arg(workspace.target().join("bench"));
     process::show(bench.args(&arguments.name).args(&arguments.options))

@@ -78,7 +78,7 @@ fn output(command: &mut Command) -> Result<Output> {
         return Ok(output);
     }
     let said = [output.stdout.as_slice(), output.stderr.as_slice()].map(String::from_utf8_lossy).concat();
-    Err(failed(command, output.status).context(said.trim_end().to_owned()))
+    bail!("{}:\n{}", failed(command, output.status), said.trim_end())
 }
 
 fn name(command: &Command) -> String {

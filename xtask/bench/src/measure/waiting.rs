@@ -15,7 +15,7 @@ use crate::{
 /// Few turns run, the others wait; and none is deferred or given up while we look.
 const SETTINGS: &str = r#"max_concurrent_turns = 4
 [guard]
-soft_deadline = "1h"
+soft_deadline = "off"
 hard_deadline = "2h"
 "#;
 
