@@ -2,9 +2,20 @@
 
 use std::sync::Arc;
 
+use rejoinder_guard::{Effect, Event, Expectation, Obligation};
 use tokio::sync::broadcast;
 
-use crate::{ChannelId, ConversationRef, InboundEvent, SharedClock, StoreError, TurnId, TurnView, hub::Watch};
+use crate::{
+    AgentName, ChannelId, ConversationId, ConversationRef, EventId, InboundEvent, Policy, SessionId, SharedClock,
+    StoreError, Timestamp, TurnId, TurnView, commands,
+    conversation::Seat,
+    crash::crash_point,
+    engine::Core,
+    hub::Watch,
+    ledger::Run,
+    router::{self, Route},
+    store::{CursorMove, NewEvent, NewTurn, RunStart, Stored, TurnRecord},
+};
 
 /// What became of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,16 +47,28 @@ pub enum IntakeError {
 /// A channel's way in, and its view of its own turns. Cheap to clone.
 #[derive(Clone)]
 pub struct Intake {
+    core: Arc<Core>,
     channel: ChannelId,
 }
 
+/// An event on its way into the store.
+struct Entering {
+    new: NewEvent,
+    seat: Option<(Seat, Run)>,
+}
+
 impl Intake {
+    pub(crate) const fn new(core: Arc<Core>, channel: ChannelId) -> Self {
+        Self { core, channel }
+    }
+
     /// Accepts one event: when this returns, it is durable, and the platform may be acknowledged.
     ///
     /// # Errors
     /// When it was not accepted.
     pub async fn accept(&self, event: InboundEvent) -> Result<Accepted, IntakeError> {
-        unimplemented!()
+        let id = TurnId::new(self.core.clock.now());
+        self.accept_as(id, event).await
     }
 
     /// As [`accept`](Self::accept), with a watch on the turn that misses nothing.
@@ -53,7 +76,20 @@ impl Intake {
     /// # Errors
     /// When it was not accepted.
     pub async fn accept_and_watch(&self, event: InboundEvent) -> Result<(Accepted, Option<Watch>), IntakeError> {
-        unimplemented!()
+        let id = TurnId::new(self.core.clock.now());
+        let watch = self.watch(id);
+        let accepted = self.accept_as(id, event).await?;
+        let watch = match &accepted {
+            Accepted::Turn(_) => Some(watch),
+            Accepted::Duplicate { turn: Some(turn), .. } => Some(self.watch(*turn)),
+            Accepted::Duplicate { turn: None, .. } | Accepted::Kept => None,
+        };
+        Ok((accepted, watch))
+    }
+
+    async fn accept_as(&self, id: TurnId, event: InboundEvent) -> Result<Accepted, IntakeError> {
+        let mut accepted = self.accept_entering(vec![self.enter(id, event)], None).await?;
+        accepted.pop().ok_or_else(|| StoreError::Failed("the store gave no answer".to_owned()).into())
     }
 
     /// Accepts events in order, together with where the channel's cursor `name` stands after them.
@@ -65,7 +101,102 @@ impl Intake {
         events: Vec<InboundEvent>,
         cursor: Option<(&str, String)>,
     ) -> Result<Vec<Accepted>, IntakeError> {
-        unimplemented!()
+        let now = self.core.clock.now();
+        let entering = events.into_iter().map(|event| self.enter(TurnId::new(now), event)).collect();
+        let cursor = cursor.map(|(name, position)| CursorMove {
+            channel: self.channel.clone(),
+            name: name.to_owned(),
+            position,
+        });
+        self.accept_entering(entering, cursor).await
+    }
+
+    async fn accept_entering(
+        &self,
+        entering: Vec<Entering>,
+        cursor: Option<CursorMove>,
+    ) -> Result<Vec<Accepted>, IntakeError> {
+        if self.core.stopping.is_cancelled() {
+            return Err(IntakeError::ShuttingDown);
+        }
+        crash_point!("received");
+        let new = entering.iter().map(|entering| entering.new.clone()).collect();
+        let stored = self.core.store.accept(new, cursor).await?;
+        crash_point!("accepted");
+        Ok(entering.into_iter().zip(stored).map(|(entering, stored)| self.entered(entering, stored)).collect())
+    }
+
+    /// Decides what an event is, and takes its conversation's seat when it is free.
+    fn enter(&self, id: TurnId, event: InboundEvent) -> Entering {
+        let core = &self.core;
+        let now = core.clock.now();
+        let event = Arc::new(event);
+        let (agent, expectation, is_command) = match router::route(&event, &core.settings) {
+            Route::Nowhere => {
+                return Entering { new: NewEvent { id: EventId::new(now), event, turn: None }, seat: None };
+            }
+            Route::Command => (commands::agent(), Expectation::Answer, true),
+            Route::Agent { agent, expectation } => (agent, expectation, false),
+        };
+        let policy = core.settings.policies.of(&event.conversation.channel, event.chat);
+        let mut obligation = Obligation::open(expectation, policy, event.patience, now);
+        // A command does not wait in line: it is about what runs and waits there.
+        let seat = if is_command { None } else { core.take_seat(&event.conversation, id) };
+        let begins = is_command || seat.is_some();
+        let run = begins.then(|| begin(&mut obligation, policy, &agent, now)).flatten();
+        let run_start = run.as_ref().map(|run| RunStart { turn: id, number: 1, agent: run.agent.clone(), at: now });
+        let turn = NewTurn {
+            id,
+            agent,
+            obligation,
+            run: run_start,
+            conversation: ConversationId::new(now),
+            session: SessionId::new(now),
+        };
+        Entering { new: NewEvent { id: EventId::new(now), event, turn: Some(turn) }, seat: seat.zip(run) }
+    }
+
+    /// Acts on what was stored.
+    fn entered(&self, entering: Entering, stored: Stored) -> Accepted {
+        let core = &self.core;
+        let (turn, event) = (entering.new.turn, entering.new.event);
+        let result = match &stored {
+            Stored::Turn { .. } => "turn",
+            Stored::Kept => "kept",
+            Stored::Duplicate { .. } => "duplicate",
+        };
+        metrics::counter!("rejoinder_events_total", "channel" => self.channel.to_string(), "result" => result)
+            .increment(1);
+        match (stored, turn) {
+            (Stored::Turn { conversation, session, has_history }, Some(turn)) => {
+                let id = turn.id;
+                if let Some(wake_at) = turn.obligation.wake_at() {
+                    core.alarm.note(wake_at);
+                }
+                let record = TurnRecord {
+                    id,
+                    version: 1,
+                    obligation: turn.obligation,
+                    conversation,
+                    session,
+                    agent: turn.agent,
+                    runs: u32::from(turn.run.is_some()),
+                    has_history,
+                    event,
+                };
+                match entering.seat {
+                    Some((seat, run)) => core.run_now(seat, record, run),
+                    None if &*record.agent == commands::AGENT => {
+                        let core = Arc::clone(core);
+                        self.core.work.spawn(async move { core.perform(record).await });
+                    }
+                    None => core.line_up(&record.event.conversation, conversation, id),
+                }
+                Accepted::Turn(id)
+            }
+            (Stored::Duplicate { turn, text }, _) => Accepted::Duplicate { turn, text },
+            (Stored::Kept | Stored::Turn { .. }, _) => Accepted::Kept,
+        }
     }
 
     /// Where the channel's cursor `name` stands.
@@ -73,20 +204,20 @@ impl Intake {
     /// # Errors
     /// When the store cannot be read.
     pub async fn cursor(&self, name: &str) -> Result<Option<String>, StoreError> {
-        unimplemented!()
+        self.core.store.cursor(&self.channel, name).await
     }
 
     /// Waits for what happens to a turn from now on.
     #[must_use]
     pub fn watch(&self, turn: TurnId) -> Watch {
-        unimplemented!()
+        self.core.hub.watch(turn)
     }
 
     /// Every change of what people see on this channel, from now on. A receiver that lags reads the
     /// store again.
     #[must_use]
     pub fn follow(&self) -> broadcast::Receiver<Arc<TurnView>> {
-        unimplemented!()
+        self.core.hub.follow(&self.channel)
     }
 
     /// What people see of a turn of this channel.
@@ -94,7 +225,8 @@ impl Intake {
     /// # Errors
     /// When the store cannot be read.
     pub async fn view(&self, turn: TurnId) -> Result<Option<TurnView>, StoreError> {
-        unimplemented!()
+        let view = self.core.store.view(turn).await?;
+        Ok(view.filter(|view| view.conversation.channel == self.channel))
     }
 
     /// The last `limit` turns of a conversation of this channel that are older than `before`, oldest first.
@@ -107,17 +239,29 @@ impl Intake {
         before: Option<TurnId>,
         limit: u32,
     ) -> Result<Vec<TurnView>, StoreError> {
-        unimplemented!()
+        if conversation.channel != self.channel {
+            return Ok(Vec::new());
+        }
+        self.core.store.views(conversation, before, limit).await
     }
 
     /// Records that a turn's row was written out to whoever reads it.
     pub fn fetched(&self, turn: TurnId) {
-        unimplemented!()
+        self.core.store.mark_fetched(turn, self.core.clock.now());
     }
 
     /// The gateway's clock.
     #[must_use]
     pub fn clock(&self) -> &SharedClock {
-        unimplemented!()
+        &self.core.clock
     }
+}
+
+/// Begins a turn before it is stored, so that it is stored as running: a turn that ends the process is
+/// counted even when nothing else of it was written.
+fn begin(obligation: &mut Obligation, policy: &Policy, agent: &AgentName, now: Timestamp) -> Option<Run> {
+    obligation.on(Event::Begin, policy, now).effects.into_iter().find_map(|effect| match effect {
+        Effect::Run { attempt, .. } => Some(Run { agent: agent.clone(), attempt, number: 1, started_at: now }),
+        _ => None,
+    })
 }

@@ -18,14 +18,22 @@
 mod agent;
 mod channel;
 mod clock;
+mod commands;
+mod conversation;
+mod crash;
 mod delivery;
 mod engine;
 mod event;
 mod hub;
 mod ids;
 mod intake;
+mod ledger;
+mod outbox;
+mod router;
 mod settings;
 pub mod store;
+mod sweep;
+mod worker;
 
 pub use agent::{
     AgentError, AgentName, AgentRuntime, AgentTurn, Line, RunEvent, RunEvents, SendResult, Speaker, Usage,

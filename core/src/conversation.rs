@@ -1,0 +1,254 @@
+//! One turn at a time per conversation; the rest wait as rows.
+//!
+//! Memory holds a seat for each conversation that has a turn running, and nothing of those that wait.
+//! There are as many seats as turns may run at once. When all are taken, the scheduler goes through
+//! the waiting rows, oldest first, as seats become free.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use dashmap::{DashMap, Entry};
+use rejoinder_guard::Event;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use crate::{
+    ConversationId, ConversationRef, TurnId,
+    engine::Core,
+    ledger::{Along, Run},
+    store::{StoreError, TurnRecord, WaitingTurn},
+};
+
+/// How many waiting rows the scheduler reads at once.
+const PAGE: u32 = 256;
+
+/// Who sits where.
+pub(crate) struct Conversations {
+    seats: DashMap<ConversationRef, Taken>,
+    free: Arc<Semaphore>,
+    /// There are waiting rows that nobody in memory knows of: nobody may overtake them.
+    backlog: AtomicBool,
+    /// Rows came to wait since the scheduler last went through them.
+    more: AtomicBool,
+    wake: Notify,
+}
+
+struct Taken {
+    turn: TurnId,
+    stop: CancellationToken,
+    /// Rows of this conversation wait.
+    more: bool,
+}
+
+/// The right to run a conversation's turns. Given back when dropped.
+pub(crate) struct Seat {
+    core: Arc<Core>,
+    conversation: ConversationRef,
+    pub(crate) stop: CancellationToken,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let left = self.core.conversations.seats.remove(&self.conversation);
+        // Somebody came to wait while the seat was being given back.
+        if left.is_some_and(|(_, taken)| taken.more) {
+            self.core.conversations.leave_to_scheduler();
+        }
+    }
+}
+
+impl Conversations {
+    pub(crate) fn new(seats: usize) -> Self {
+        Self {
+            seats: DashMap::new(),
+            free: Arc::new(Semaphore::new(seats)),
+            // What waits from before is found first.
+            backlog: AtomicBool::new(true),
+            more: AtomicBool::new(true),
+            wake: Notify::new(),
+        }
+    }
+
+    /// Ends the run of `turn`, if it is the one that runs.
+    pub(crate) fn stop(&self, conversation: &ConversationRef, turn: TurnId) {
+        if let Some(taken) = self.seats.get(conversation)
+            && taken.turn == turn
+        {
+            taken.stop.cancel();
+        }
+    }
+
+    fn leave_to_scheduler(&self) {
+        self.backlog.store(true, Ordering::SeqCst);
+        self.more.store(true, Ordering::SeqCst);
+        self.wake.notify_one();
+    }
+}
+
+impl Core {
+    /// Takes the seat of `conversation` for `turn`, when it is free and nobody waits before it.
+    pub(crate) fn take_seat(self: &Arc<Self>, conversation: &ConversationRef, turn: TurnId) -> Option<Seat> {
+        if self.conversations.backlog.load(Ordering::SeqCst) {
+            return None;
+        }
+        let permit = Arc::clone(&self.conversations.free).try_acquire_owned().ok()?;
+        self.sit(conversation, turn, permit)
+    }
+
+    fn sit(
+        self: &Arc<Self>,
+        conversation: &ConversationRef,
+        turn: TurnId,
+        permit: OwnedSemaphorePermit,
+    ) -> Option<Seat> {
+        if self.stopping.is_cancelled() {
+            return None;
+        }
+        let Entry::Vacant(vacant) = self.conversations.seats.entry(conversation.clone()) else { return None };
+        let stop = CancellationToken::new();
+        vacant.insert(Taken { turn, stop: stop.clone(), more: false });
+        Some(Seat { core: Arc::clone(self), conversation: conversation.clone(), stop, _permit: permit })
+    }
+
+    /// Says that a stored turn of `conversation` waits for a run.
+    pub(crate) fn line_up(self: &Arc<Self>, conversation: &ConversationRef, id: ConversationId, turn: TurnId) {
+        if let Some(mut taken) = self.conversations.seats.get_mut(conversation) {
+            taken.more = true;
+            return;
+        }
+        match self.take_seat(conversation, turn) {
+            Some(seat) => self.call_up(seat, id),
+            None => self.conversations.leave_to_scheduler(),
+        }
+    }
+
+    /// Runs what waits in a conversation, from a seat that was just taken.
+    fn call_up(self: &Arc<Self>, seat: Seat, id: ConversationId) {
+        let core = Arc::clone(self);
+        self.work.spawn(async move { core.run_line(seat, id).await });
+    }
+
+    /// Runs `turn`, whose run was decided on already, and then what waits in its conversation.
+    pub(crate) fn run_now(self: &Arc<Self>, seat: Seat, turn: TurnRecord, run: Run) {
+        let core = Arc::clone(self);
+        self.work.spawn(async move {
+            let id = turn.conversation;
+            core.work_on(turn, run, &seat.stop).await;
+            if core.has_more(&seat) {
+                core.run_line(seat, id).await;
+            }
+        });
+    }
+
+    /// Whether rows of the seat's conversation wait; they do not count as such afterwards.
+    fn has_more(&self, seat: &Seat) -> bool {
+        self.conversations.seats.get_mut(&seat.conversation).is_some_and(|mut taken| std::mem::take(&mut taken.more))
+    }
+
+    async fn run_line(self: &Arc<Self>, mut seat: Seat, id: ConversationId) {
+        while !self.stopping.is_cancelled() {
+            let next = match self.store.next_waiting(id).await {
+                Ok(next) => next,
+                Err(error) => {
+                    warn!(conversation = %seat.conversation, %error, "cannot read what waits, trying again");
+                    if !self.pause(std::time::Duration::from_secs(1)).await {
+                        return;
+                    }
+                    continue;
+                }
+            };
+            match next {
+                Some(turn) => {
+                    seat.stop = self.sit_over(&seat, turn.id);
+                    self.begin(turn, &seat.stop).await;
+                }
+                None if self.has_more(&seat) => continue,
+                None => return,
+            }
+            // Others have waited longer than what is next here.
+            if self.conversations.backlog.load(Ordering::SeqCst) {
+                self.conversations.leave_to_scheduler();
+                return;
+            }
+        }
+    }
+
+    /// The next turn takes the seat over.
+    fn sit_over(&self, seat: &Seat, turn: TurnId) -> CancellationToken {
+        let stop = CancellationToken::new();
+        if let Some(mut taken) = self.conversations.seats.get_mut(&seat.conversation) {
+            taken.turn = turn;
+            taken.stop = stop.clone();
+        }
+        stop
+    }
+
+    /// Begins a turn that has waited, and works on it when the guard lets it run.
+    async fn begin(self: &Arc<Self>, mut turn: TurnRecord, stop: &CancellationToken) {
+        if &*turn.agent == crate::commands::AGENT {
+            return self.perform(turn).await;
+        }
+        if let Some(decided) = self.decide_in_the_end(&mut turn, Event::Begin, Along::default()).await
+            && let Some(run) = decided.run
+        {
+            self.work_on(turn, run, stop).await;
+        }
+    }
+
+    /// Gives free seats to what waits, oldest first, until the gateway stops.
+    pub(crate) async fn schedule(self: Arc<Self>) {
+        loop {
+            tokio::select! {
+                () = self.conversations.wake.notified() => {}
+                () = self.stopping.cancelled() => return,
+            }
+            while self.conversations.more.swap(false, Ordering::SeqCst) {
+                if let Err(error) = self.seat_everyone().await {
+                    warn!(%error, "cannot read what waits, trying again");
+                    self.conversations.more.store(true, Ordering::SeqCst);
+                    self.pause(std::time::Duration::from_secs(1)).await;
+                }
+                if self.stopping.is_cancelled() {
+                    return;
+                }
+            }
+            self.conversations.backlog.store(false, Ordering::SeqCst);
+            if self.conversations.more.load(Ordering::SeqCst) {
+                self.conversations.leave_to_scheduler();
+            }
+        }
+    }
+
+    /// Goes through the waiting rows once; waits for a seat before each conversation that has none.
+    async fn seat_everyone(self: &Arc<Self>) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let page = self.store.waiting(after, PAGE).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.turn);
+            for WaitingTurn { turn, conversation, conversation_id } in page {
+                if let Some(mut taken) = self.conversations.seats.get_mut(&conversation) {
+                    taken.more = true;
+                    continue;
+                }
+                let permit = tokio::select! {
+                    permit = Arc::clone(&self.conversations.free).acquire_owned() => permit,
+                    () = self.stopping.cancelled() => return Ok(()),
+                };
+                let Ok(permit) = permit else { return Ok(()) };
+                if let Some(seat) = self.sit(&conversation, turn, permit) {
+                    self.call_up(seat, conversation_id);
+                }
+            }
+        }
+    }
+
+    /// Starts the scheduler's first round.
+    pub(crate) fn open_seats(&self) {
+        self.conversations.wake.notify_one();
+    }
+}

@@ -1,0 +1,36 @@
+//! Named steps of a turn's way at which a test can end the process.
+
+/// Ends the process at once, as `kill -9` would, when this step is passed for the n-th time and
+/// `REJOINDER_CRASH_AT` is `name:n`. Nothing without the feature `crash-points`.
+#[cfg(feature = "crash-points")]
+pub(crate) fn pass(name: &str) {
+    use std::sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    };
+
+    static PLAN: OnceLock<Option<(String, u64)>> = OnceLock::new();
+    static PASSED: AtomicU64 = AtomicU64::new(0);
+
+    let plan = PLAN.get_or_init(|| {
+        let plan = std::env::var("REJOINDER_CRASH_AT").ok()?;
+        let (name, count) = plan.rsplit_once(':')?;
+        Some((name.to_owned(), count.parse().ok()?))
+    });
+    if let Some((planned, count)) = plan
+        && planned == name
+        && PASSED.fetch_add(1, Ordering::Relaxed) + 1 == *count
+    {
+        std::process::abort();
+    }
+}
+
+/// Marks a step; see [`pass`].
+macro_rules! crash_point {
+    ($name:literal) => {
+        #[cfg(feature = "crash-points")]
+        $crate::crash::pass($name);
+    };
+}
+
+pub(crate) use crash_point;

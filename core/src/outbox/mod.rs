@@ -1,0 +1,181 @@
+//! From a cleared signal to stored deliveries, and from a stored delivery to the platform.
+//!
+//! Nothing is sent that is not a row first, and no row is made but from what the guard cleared.
+
+pub(crate) mod dispatcher;
+pub(crate) mod gate;
+pub(crate) mod hints;
+pub(crate) mod retry;
+
+use rejoinder_guard::{Body, Cleared, Signal};
+
+use crate::{
+    Action, Capabilities, ChannelAdapter, Class, Content, Delivery, DeliveryId, Line, Receipts, SignalKind, Speaker,
+    Support, Timestamp, Via, Words,
+    store::{DeliveryRecord, DeliveryState, NewDelivery, Shown, TranscriptLine, TurnRecord},
+};
+
+/// A signal in the words and parts of its channel.
+pub(crate) struct Rendered {
+    pub(crate) deliveries: Vec<NewDelivery>,
+    pub(crate) transcript: Vec<TranscriptLine>,
+    pub(crate) shown: Shown,
+}
+
+/// Puts a cleared signal into the words of the operator and the parts of the platform.
+pub(crate) fn render(
+    cleared: &Cleared<Signal>,
+    turn: &TurnRecord,
+    channel: &dyn ChannelAdapter,
+    capabilities: &Capabilities,
+    words: &Words,
+    now: Timestamp,
+) -> Rendered {
+    let signal = cleared.get();
+    let actions = actions(signal, turn, channel, capabilities, words);
+    let class = match signal.kind() {
+        SignalKind::Reply => Class::Final,
+        SignalKind::Deferral | SignalKind::Reaction => Class::Interim,
+    };
+    let parts = u32::try_from(actions.len()).unwrap_or(u32::MAX);
+    let by_row = capabilities.receipts != Receipts::Platform;
+    let record = |part: u32, action: Action, is_copy: bool| {
+        let delivered = by_row && !is_copy;
+        let id = DeliveryId::new(now);
+        DeliveryRecord {
+            id,
+            turn: turn.id,
+            claim: signal.claim,
+            part,
+            parts,
+            conversation: turn.event.conversation.clone(),
+            class,
+            signal: signal.kind(),
+            via: signal.via.clone(),
+            is_copy,
+            action,
+            state: if delivered { DeliveryState::Delivered } else { DeliveryState::Pending },
+            attempts: 0,
+            next_attempt_at: now,
+            labelled: false,
+            message_ids: if delivered { vec![id.to_string()] } else { Vec::new() },
+            error: None,
+            created_at: now,
+            delivered_at: delivered.then_some(now),
+            fetched_at: None,
+        }
+    };
+    let mut records: Vec<DeliveryRecord> =
+        (1..).zip(&actions).map(|(part, action)| record(part, action.clone(), false)).collect();
+    let shown = Shown::of(&records, due(signal)).expect("a signal has at least one part");
+    if capabilities.receipts == Receipts::RowThenCopy && signal.kind() != SignalKind::Deferral {
+        records.extend((1..).zip(actions).map(|(part, action)| record(part, action, true)));
+    }
+    Rendered {
+        transcript: transcript(signal, &shown, turn, now),
+        deliveries: records.into_iter().map(NewDelivery::new).collect(),
+        shown,
+    }
+}
+
+const fn due(signal: &Signal) -> Option<Timestamp> {
+    match signal.body {
+        Body::Defer { due, .. } => Some(due),
+        _ => None,
+    }
+}
+
+fn actions(
+    signal: &Signal,
+    turn: &TurnRecord,
+    channel: &dyn ChannelAdapter,
+    capabilities: &Capabilities,
+    words: &Words,
+) -> Vec<Action> {
+    let say = |template: &str| words.say(channel.channel(), template).to_owned();
+    let content = match &signal.body {
+        Body::Reply(reply) => {
+            Content { text: reply.text.clone(), attachments: reply.attachments.clone(), choices: Vec::new() }
+        }
+        Body::Say(template) => Content { text: say(template), ..Content::default() },
+        Body::Ask(name) => question(name, capabilities, words, say("silent")),
+        Body::Defer { note, .. } => {
+            Content { text: note.clone().unwrap_or_else(|| say("deferral")), ..Content::default() }
+        }
+        Body::React(emoji) if capabilities.reactions == Support::No => {
+            Content { text: emoji.clone(), ..Content::default() }
+        }
+        Body::React(emoji) => {
+            return vec![Action::React { message: turn.event.message_id.clone(), emoji: emoji.clone() }];
+        }
+    };
+    let mut texts = channel.parts(&content.text);
+    if texts.is_empty() {
+        texts.push(String::new());
+    }
+    let last = texts.len() - 1;
+    let editable = if capabilities.edit == Support::Full { signal.replaces.as_slice() } else { &[] };
+    texts
+        .into_iter()
+        .enumerate()
+        .map(|(index, text)| {
+            let mut part = Content { text, ..Content::default() };
+            if index == last {
+                part.attachments.clone_from(&content.attachments);
+                part.choices.clone_from(&content.choices);
+            }
+            match editable.get(index) {
+                Some(message) => Action::Edit { message: message.clone(), content: part },
+                None => Action::Send { content: part, reply_to: turn.event.message_id.clone().filter(|_| index == 0) },
+            }
+        })
+        .collect()
+}
+
+fn question(name: &str, capabilities: &Capabilities, words: &Words, otherwise: String) -> Content {
+    let Some(question) = words.question(name) else {
+        return Content { text: otherwise, ..Content::default() };
+    };
+    if capabilities.choices == Support::Full {
+        return Content { text: question.text.clone(), attachments: Vec::new(), choices: question.choices.clone() };
+    }
+    let mut text = format!("{}\n", question.text);
+    for (number, choice) in (1..).zip(&question.choices) {
+        text.push_str(&format!("\n{number}. {choice}"));
+    }
+    Content { text, ..Content::default() }
+}
+
+/// What the agent will know of this turn later: what the person said, and what they saw.
+fn transcript(signal: &Signal, shown: &Shown, turn: &TurnRecord, now: Timestamp) -> Vec<TranscriptLine> {
+    let line = |speaker, text: &str, at| TranscriptLine {
+        session: turn.session,
+        turn: turn.id,
+        line: Line { speaker, text: text.to_owned(), at },
+    };
+    let person = line(Speaker::Person, &turn.event.text, turn.event.received_at);
+    match signal.kind() {
+        SignalKind::Deferral => Vec::new(),
+        SignalKind::Reaction => vec![person],
+        SignalKind::Reply if matches!(signal.via, Via::Fallback { .. }) && !matches!(signal.body, Body::Reply(_)) => {
+            vec![person, line(Speaker::Gateway, &shown.text, now)]
+        }
+        SignalKind::Reply => vec![person, line(Speaker::Agent, &shown.text, now)],
+    }
+}
+
+/// A stored delivery, as it is handed to its adapter for its next attempt.
+pub(crate) fn delivery(record: &DeliveryRecord, attempt: u32) -> Delivery {
+    Delivery {
+        id: record.id,
+        conversation: record.conversation.clone(),
+        turn: Some(record.turn),
+        part: record.part,
+        parts: record.parts,
+        via: Some(record.via.clone()),
+        signal: Some(record.signal),
+        action: record.action.clone(),
+        attempt,
+        labelled: record.labelled,
+    }
+}

@@ -1,0 +1,166 @@
+//! Finds what is owed and overdue, at start and all the time.
+//!
+//! Deadlines and retries are rows with a time. The sweep sleeps until the earliest of them, and is
+//! woken when an earlier one is stored; it polls nothing.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::{StreamExt, stream};
+use rejoinder_guard::Event;
+use tokio::sync::Notify;
+use tracing::{info, warn};
+
+use crate::{
+    Timestamp, TurnId,
+    engine::Core,
+    ledger::Along,
+    store::{AuditEntry, RunEnd, StoreError},
+};
+
+/// How many rows are read at once.
+const PAGE: u32 = 256;
+
+/// How many turns are decided on at once: enough to share commits.
+const AT_ONCE: usize = 64;
+
+/// How long the sweep waits when the store cannot be read, or when it got nowhere.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// When the sweep wakes up next.
+pub(crate) struct Alarm {
+    at: AtomicI64,
+    earlier: Notify,
+}
+
+impl Alarm {
+    pub(crate) fn new() -> Self {
+        Self { at: AtomicI64::new(i64::MAX), earlier: Notify::new() }
+    }
+
+    /// Says that something wants attention at `at`.
+    pub(crate) fn note(&self, at: Timestamp) {
+        if self.at.fetch_min(at.as_millis(), Ordering::SeqCst) > at.as_millis() {
+            self.earlier.notify_one();
+        }
+    }
+}
+
+impl Core {
+    /// Takes up what an earlier process left half-done: runs that died with it, attempts without a result.
+    pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
+        let mut after = None;
+        let mut runs = 0_usize;
+        loop {
+            let page = self.store.running(after, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(*last);
+            runs += page.len();
+            for result in stream::iter(page)
+                .map(|turn| self.recover_run(turn))
+                .buffer_unordered(AT_ONCE)
+                .collect::<Vec<_>>()
+                .await
+            {
+                result?;
+            }
+        }
+        let attempts = self.store.interrupted().await?;
+        let interrupted = attempts.len();
+        for delivery in attempts {
+            self.attempt_lost(&delivery, "the gateway ended before the platform answered").await?;
+        }
+        if runs + interrupted > 0 {
+            info!(runs, attempts = interrupted, "took up what was in flight when the gateway ended");
+        }
+        Ok(())
+    }
+
+    async fn recover_run(self: &Arc<Self>, id: TurnId) -> Result<(), StoreError> {
+        let Some(mut turn) = self.store.turn(id).await? else { return Ok(()) };
+        let at = self.clock.now();
+        let detail = "the gateway ended while the agent ran".to_owned();
+        let run_ended = RunEnd {
+            turn: id,
+            number: turn.runs,
+            at,
+            end: "crashed".to_owned(),
+            detail: Some(detail.clone()),
+            usage: None,
+        };
+        let audit = AuditEntry { turn: id, at, kind: "recovered".to_owned(), detail };
+        let along = Along { run_ended: Some(run_ended), audit: Some(audit), ..Along::default() };
+        self.decide(&mut turn, Event::Recovered, along).await.map(|_| ())
+    }
+
+    /// Keeps every deadline and every retry until the gateway has ended.
+    pub(crate) async fn sweep(self: Arc<Self>) {
+        loop {
+            if let Err(error) = self.sweep_once().await {
+                warn!(%error, "cannot read what is due, trying again");
+                self.alarm.note(self.clock.now() + PAUSE);
+            }
+            let at = self.alarm.at.load(Ordering::SeqCst);
+            tokio::select! {
+                () = self.clock.sleep_until(Timestamp::from_millis(at)), if at != i64::MAX => {}
+                () = self.alarm.earlier.notified() => {}
+                () = self.ended.cancelled() => return,
+            }
+        }
+    }
+
+    async fn sweep_once(self: &Arc<Self>) -> Result<(), StoreError> {
+        let mut stuck = false;
+        loop {
+            let now = self.clock.now();
+            let due = self.store.due(now, PAGE).await?;
+            if due.is_empty() {
+                break;
+            }
+            let moved = stream::iter(due)
+                .map(|turn| self.tick(turn))
+                .buffer_unordered(AT_ONCE)
+                .collect::<Vec<Result<bool, StoreError>>>()
+                .await
+                .into_iter()
+                .collect::<Result<Vec<_>, _>>()?;
+            if !moved.contains(&true) {
+                warn!(turns = moved.len(), "turns are due and do not move");
+                stuck = true;
+                break;
+            }
+        }
+        let now = self.clock.now();
+        for conversation in self.store.deliverable(now, PAGE).await? {
+            self.open_lane(&conversation);
+        }
+        // Whatever is stored from here on is noted, or found by the query.
+        self.alarm.at.store(i64::MAX, Ordering::SeqCst);
+        if let Some(at) = self.store.next_wake().await? {
+            let at = if at <= now { now + self.next_look(stuck) } else { at };
+            self.alarm.at.fetch_min(at.as_millis(), Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
+    /// What is due already is being worked on by now; look again soon.
+    const fn next_look(&self, stuck: bool) -> Duration {
+        if stuck { PAUSE } else { Duration::from_millis(50) }
+    }
+
+    /// Tells the guard that time has passed for a turn; whether that changed anything.
+    async fn tick(self: &Arc<Self>, id: TurnId) -> Result<bool, StoreError> {
+        let Some(mut turn) = self.store.turn(id).await? else { return Ok(false) };
+        let before = turn.version;
+        let decided = self.decide(&mut turn, Event::Tick, Along::default()).await?;
+        if decided.run_again {
+            self.line_up(&turn.event.conversation, turn.conversation, turn.id);
+        }
+        Ok(turn.version != before)
+    }
+}

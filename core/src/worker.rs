@@ -1,0 +1,241 @@
+//! Runs an agent on a turn, and brings what it gives before the guard.
+//!
+//! The deadlines are not here: they are rows, and the sweep keeps them for turns that run and turns
+//! that wait alike. When one passes, or the person cancels, the run is stopped from outside.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use rejoinder_guard::Event;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::{
+    AgentError, AgentTurn, Outcome, RunEvent, RunEvents, SendResult, SignalKind, Support, Usage,
+    crash::crash_point,
+    engine::Core,
+    ledger::{Along, Run},
+    outbox::hints::Drafting,
+    store::{RunEnd, TurnRecord},
+};
+
+/// What ended a run.
+enum Ended {
+    /// The runtime returned.
+    Returned(Result<Outcome, AgentError>),
+    /// The runtime panicked.
+    Panicked(String),
+    /// A deadline or the person stopped it; what follows from that is stored already.
+    Stopped,
+    /// The gateway ended; the turn is a row, and is taken up at the next start.
+    Left,
+}
+
+impl Core {
+    /// Works on a turn whose run was decided on, and on what the ladder makes of it, until no run follows.
+    pub(crate) async fn work_on(self: &Arc<Self>, mut turn: TurnRecord, mut run: Run, stop: &CancellationToken) {
+        loop {
+            crash_point!("run_started");
+            let (ended, usage) = self.run_agent(&mut turn, &run, stop).await;
+            crash_point!("run_ended");
+            let Some(run_again) = self.bring_in(&mut turn, &run, ended, usage).await else { return };
+            if !run_again {
+                return;
+            }
+            match self.decide_in_the_end(&mut turn, Event::Begin, Along::default()).await {
+                Some(decided) => match decided.run {
+                    Some(next) => run = next,
+                    None => return,
+                },
+                None => return,
+            }
+        }
+    }
+
+    /// Brings the end of a run before the guard; whether another run follows at once.
+    async fn bring_in(
+        self: &Arc<Self>,
+        turn: &mut TurnRecord,
+        run: &Run,
+        ended: Ended,
+        usage: Option<Usage>,
+    ) -> Option<bool> {
+        let (end, detail, event) = match ended {
+            Ended::Returned(Ok(outcome)) => {
+                let (end, detail) = describe(&outcome);
+                (end, detail, Some(Event::Outcome(outcome)))
+            }
+            Ended::Returned(Err(error)) => {
+                warn!(turn = %turn.id, agent = %run.agent, attempt = run.attempt, %error, "a run failed");
+                ("failed", Some(error.to_string()), Some(Event::Failed(error.to_string())))
+            }
+            Ended::Panicked(message) => {
+                warn!(turn = %turn.id, agent = %run.agent, message, "a run panicked");
+                let why = format!("the agent's runtime panicked: {message}");
+                ("failed", Some(why.clone()), Some(Event::Failed(why)))
+            }
+            Ended::Stopped => ("stopped", None, None),
+            Ended::Left => return None,
+        };
+        let at = self.clock.now();
+        metrics::histogram!("rejoinder_run_seconds", "agent" => run.agent.to_string(), "end" => end)
+            .record(at.since(run.started_at).as_secs_f64());
+        let run_ended = RunEnd { turn: turn.id, number: run.number, at, end: end.to_owned(), detail, usage };
+        let along = Along { run_ended: Some(run_ended), ..Along::default() };
+        match event {
+            Some(event) => self.decide_in_the_end(turn, event, along).await.map(|decided| decided.run_again),
+            // What stopped it has decided on the turn, and lined it up if it runs again.
+            None => {
+                if let Err(error) = self.decide_all(&mut [], along).await {
+                    warn!(turn = %turn.id, %error, "how a run ended was not recorded");
+                }
+                Some(false)
+            }
+        }
+    }
+
+    async fn run_agent(
+        self: &Arc<Self>,
+        turn: &mut TurnRecord,
+        run: &Run,
+        stop: &CancellationToken,
+    ) -> (Ended, Option<Usage>) {
+        let Some(runtime) = self.agents.get(&run.agent).cloned() else {
+            let why = format!("agent `{}` is not configured any more", run.agent);
+            return (Ended::Returned(Err(AgentError::Unreachable(why))), None);
+        };
+        let Some(channel) = self.channel(&turn.event.conversation.channel) else {
+            let why = format!("channel `{}` is not configured any more", turn.event.conversation.channel);
+            return (Ended::Returned(Err(AgentError::Unreachable(why))), None);
+        };
+        let capabilities = channel.capabilities(&turn.event.conversation);
+        let wanted = u32::try_from(runtime.history()).unwrap_or(u32::MAX);
+        let history = if wanted > 0 && turn.has_history {
+            match self.store.transcript(turn.session, wanted).await {
+                Ok(lines) => lines,
+                Err(error) => {
+                    let why = format!("the transcript cannot be read: {error}");
+                    return (Ended::Returned(Err(AgentError::Failed(why))), None);
+                }
+            }
+        } else {
+            Vec::new()
+        };
+        let policy = self.settings.policies.of(&turn.event.conversation.channel, turn.event.chat);
+        let (typing, typing_interval) = (capabilities.typing != Support::No, capabilities.typing_interval);
+        let put = AgentTurn {
+            turn: turn.id,
+            conversation: turn.event.conversation.clone(),
+            chat: turn.event.chat,
+            session: turn.session,
+            attempt: run.attempt,
+            sender: turn.event.sender.clone(),
+            text: turn.event.text.clone(),
+            attachments: turn.event.attachments.clone(),
+            quoted: turn.event.quoted.clone(),
+            history,
+            capabilities,
+            now: run.started_at,
+            deadline: run.started_at + policy.hard_deadline,
+        };
+        let (events, mut said) = RunEvents::channel();
+        let cancel = stop.child_token();
+        let _ending = cancel.clone().drop_guard();
+        let mut running = tokio::spawn(async move { runtime.run(put, events, cancel).await });
+        let mut drafting = Drafting::new();
+        let mut usage = None;
+        let mut open = true;
+        if typing {
+            self.show_typing(turn, true).await;
+        }
+        let mut renewal = self.clock.sleep(typing_interval);
+        let ended = loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break Ended::Stopped,
+                () = self.ended.cancelled() => break Ended::Left,
+                event = said.recv(), if open => match event {
+                    Some(event) => self.take_in(turn, event, &mut drafting, &mut usage).await,
+                    None => open = false,
+                },
+                result = &mut running => break match result {
+                    Ok(result) => Ended::Returned(result),
+                    Err(error) => Ended::Panicked(panic_message(error)),
+                },
+                () = &mut renewal, if typing => {
+                    self.show_typing(turn, true).await;
+                    renewal = self.clock.sleep(typing_interval);
+                }
+            }
+        };
+        drop(renewal);
+        running.abort();
+        self.take_in_the_rest(turn, &mut said, &mut drafting, &mut usage).await;
+        drafting.end().await;
+        if typing {
+            self.show_typing(turn, false).await;
+        }
+        (ended, usage)
+    }
+
+    /// What the runtime said just before it returned.
+    async fn take_in_the_rest(
+        self: &Arc<Self>,
+        turn: &mut TurnRecord,
+        said: &mut mpsc::Receiver<RunEvent>,
+        drafting: &mut Drafting,
+        usage: &mut Option<Usage>,
+    ) {
+        said.close();
+        while let Some(Some(event)) = said.recv().now_or_never() {
+            self.take_in(turn, event, drafting, usage).await;
+        }
+    }
+
+    async fn take_in(
+        self: &Arc<Self>,
+        turn: &mut TurnRecord,
+        event: RunEvent,
+        drafting: &mut Drafting,
+        usage: &mut Option<Usage>,
+    ) {
+        match event {
+            RunEvent::Text(delta) => drafting.add(self, turn, &delta),
+            RunEvent::Tool(name) => info!(turn = %turn.id, tool = name, "the agent uses a tool"),
+            RunEvent::Usage(consumed) => *usage = Some(consumed),
+            RunEvent::Send(reply, answer) => {
+                let claimed = self
+                    .decide_in_the_end(turn, Event::Sent(reply), Along::default())
+                    .await
+                    .is_some_and(|decided| decided.claimed);
+                // A runtime that does not wait for the answer does not want it.
+                let _ = answer.send(if claimed { SendResult::Claimed } else { SendResult::Suppressed });
+            }
+        }
+    }
+}
+
+/// The outcome in the words of records: its kind, and what the operator may want to know.
+fn describe(outcome: &Outcome) -> (&'static str, Option<String>) {
+    match outcome {
+        Outcome::Reply(reply) if reply.text.trim().is_empty() && reply.attachments.is_empty() => {
+            ("silent", Some("empty".to_owned()))
+        }
+        Outcome::Reply(_) => (SignalKind::Reply.as_str(), None),
+        Outcome::React(_) => (SignalKind::Reaction.as_str(), None),
+        Outcome::Defer { .. } => (SignalKind::Deferral.as_str(), None),
+        Outcome::Silent(reason) => ("silent", Some(reason.clone())),
+    }
+}
+
+fn panic_message(error: tokio::task::JoinError) -> String {
+    match error.try_into_panic() {
+        Ok(panic) => panic
+            .downcast_ref::<&str>()
+            .map(ToString::to_string)
+            .or_else(|| panic.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "no message".to_owned()),
+        Err(error) => error.to_string(),
+    }
+}
