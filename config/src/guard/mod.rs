@@ -1,0 +1,111 @@
+//! `[guard]`: deadlines, the fallback ladder and the words that people see.
+
+mod clarify;
+mod ladder;
+mod templates;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+
+pub use self::{
+    clarify::Question,
+    ladder::{Cause, Chat, Chats, Ladders, Rung, Rungs},
+    templates::{TEMPLATES, Template, Templates},
+};
+use crate::{
+    check::{Checks, Section},
+    duration::{self, HOUR},
+    number,
+    read::hint,
+};
+
+/// Deadlines, the fallback ladder and the words that people see.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Guard {
+    /// How long a person waits before a deferral. `None`: no deferral of the gateway's own.
+    #[serde(
+        serialize_with = "duration::write_or_off",
+        deserialize_with = "duration::between_or_off::<_, 10, { 24 * HOUR }>"
+    )]
+    pub soft_deadline: Option<Duration>,
+    /// How long one run of an agent may take before the ladder.
+    #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 10, { 24 * HOUR }>")]
+    pub hard_deadline: Duration,
+    /// How many times one turn is given to the same agent.
+    #[serde(deserialize_with = "number::between::<_, 1, 100>")]
+    pub max_runs: u32,
+    /// How many deferrals one turn may get.
+    #[serde(deserialize_with = "number::between::<_, 0, 100>")]
+    pub max_deferrals: u32,
+    /// The longest an agent may put an answer off.
+    #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 10, { 720 * HOUR }>")]
+    pub max_defer: Duration,
+    /// What becomes of an answer that comes after a fallback was sent.
+    pub late_answer: LateAnswer,
+    /// What becomes of a message that the platform may or may not have accepted.
+    pub on_unknown: OnUnknown,
+    /// What is tried when the agent is silent or fails.
+    pub ladder: Ladders,
+    /// Questions that a ladder may ask, by name.
+    pub clarify: BTreeMap<String, Question>,
+    /// The words that people see.
+    pub templates: Templates,
+}
+
+/// What becomes of an answer that comes after a fallback was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LateAnswer {
+    /// It is sent as well, linked to the turn.
+    Deliver,
+    /// It is kept with the turn and not sent.
+    Record,
+}
+
+/// What becomes of a message that the platform may or may not have accepted, where sending it again
+/// could show it twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnUnknown {
+    /// It is sent again as it was, once.
+    Resend,
+    /// It is sent again with a label that says so, once.
+    Label,
+    /// It is not sent again; a person decides.
+    Hold,
+}
+
+impl Section for Guard {
+    fn check(&self, checks: &mut Checks<'_>) {
+        if self.soft_deadline.is_some_and(|soft| soft >= self.hard_deadline) {
+            let (soft, hard) = (checks.key(&["soft_deadline"]), checks.key(&["hard_deadline"]));
+            if checks.is_default(&soft) {
+                checks.wrong(hard, "must be longer than guard.soft_deadline: set that too, to less or to \"off\"");
+            } else {
+                checks.wrong(soft, "must be shorter than guard.hard_deadline, or \"off\"");
+            }
+        }
+        let questions: BTreeSet<String> = self.clarify.keys().cloned().collect();
+        self.ladder.check(&questions, &self.templates.names(), checks);
+        for (name, question) in &self.clarify {
+            question.check(name, checks);
+        }
+        self.templates.check(&self.ladder.templates(), checks);
+    }
+}
+
+/// Notes when `name`, the key of a table under `section`, is neither a platform of this build nor a
+/// configured channel.
+fn check_scope(section: &str, name: &str, checks: &mut Checks<'_>) {
+    let names = checks.names;
+    if names.platforms.contains(name) || names.channels.contains(name) {
+        return;
+    }
+    let hint = hint(name, names.platforms.iter().chain(&names.channels).map(String::as_str));
+    checks.wrong(checks.key(&[section, name]), format!("is for no platform of this build and no channel: {hint}"));
+}

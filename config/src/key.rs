@@ -1,0 +1,86 @@
+//! Where a value stands in the configuration: `guard.ladder.webchat.direct.silent[1]`.
+
+use std::fmt;
+
+/// One step into a table or a list.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Step {
+    Name(String),
+    Index(usize),
+}
+
+/// The way from the root to a value, printed as TOML writes it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Key(Vec<Step>);
+
+impl Key {
+    pub(crate) fn name(&self, name: &str) -> Self {
+        self.then(Step::Name(name.to_owned()))
+    }
+
+    pub(crate) fn index(&self, index: usize) -> Self {
+        self.then(Step::Index(index))
+    }
+
+    pub(crate) fn names(&self, names: &[&str]) -> Self {
+        names.iter().fold(self.clone(), |key, name| key.name(name))
+    }
+
+    fn then(&self, step: Step) -> Self {
+        let mut steps = self.0.clone();
+        steps.push(step);
+        Self(steps)
+    }
+
+    pub(crate) fn parent(&self) -> Option<Self> {
+        let (_, rest) = self.0.split_last()?;
+        Some(Self(rest.to_vec()))
+    }
+
+    /// The way to here, or to the list that holds it.
+    pub(crate) fn or_list(&self) -> Self {
+        Self(self.0.iter().take_while(|step| matches!(step, Step::Name(_))).cloned().collect())
+    }
+
+    pub(crate) fn is_below(&self, other: &Self) -> bool {
+        self.0.len() > other.0.len() && self.0.starts_with(&other.0)
+    }
+
+    /// The steps that lead from `ancestor` to here.
+    pub(crate) fn below(&self, ancestor: &Self) -> &[Step] {
+        self.0.strip_prefix(&*ancestor.0).unwrap_or(&self.0)
+    }
+}
+
+fn is_bare(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, step) in self.0.iter().enumerate() {
+            match step {
+                Step::Index(index) => write!(f, "[{index}]")?,
+                Step::Name(name) => {
+                    if position > 0 {
+                        f.write_str(".")?;
+                    }
+                    if is_bare(name) { f.write_str(name)? } else { write!(f, "{name:?}")? }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_prints_as_toml_writes_it() {
+        let key = Key::default().names(&["guard", "ladder", "webchat.main", "direct", "silent"]).index(1).name("say");
+
+        assert_eq!(key.to_string(), r#"guard.ladder."webchat.main".direct.silent[1].say"#);
+    }
+}

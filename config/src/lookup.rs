@@ -1,0 +1,245 @@
+//! Finding the file, and putting the layers together: defaults, file, environment.
+
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+    fmt, io,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    Config,
+    node::{Node, Value, parse_default, parse_file, parse_variable},
+    problem::{ConfigErrors, Place, Problem},
+};
+
+/// What `rejoinder config default` prints: every key, its default, and a line about it.
+pub const DEFAULT_TOML: &str = include_str!("../default.toml");
+
+/// The file's name, in the working directory and in the user's configuration directory.
+const FILE_NAME: &str = "rejoinder.toml";
+
+/// Two underscores between names: `REJOINDER__SERVER__LISTEN`. `REJOINDER_CONFIG` is none of these.
+const OVERRIDE_PREFIX: &str = "REJOINDER__";
+
+/// The environment variables that a configuration is read with. `Debug` shows no values.
+#[derive(Clone, Default)]
+pub struct Environment(BTreeMap<String, OsString>);
+
+impl Environment {
+    /// This process's.
+    #[must_use]
+    pub fn of_process() -> Self {
+        std::env::vars_os().collect()
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
+        self.0.get(name).map(OsString::as_os_str)
+    }
+
+    /// The value of `name`, where it is set to something.
+    fn path(&self, name: &str) -> Option<PathBuf> {
+        self.get(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+    }
+
+    /// Where a user's own configuration is: `rejoinder/rejoinder.toml` in `$XDG_CONFIG_HOME` or
+    /// `~/.config`. `None` when neither is known.
+    #[must_use]
+    pub fn user_config_file(&self) -> Option<PathBuf> {
+        let dir = self
+            .path("XDG_CONFIG_HOME")
+            .filter(|dir| dir.is_absolute())
+            .or_else(|| Some(self.path("HOME")?.join(".config")))?;
+        Some(dir.join("rejoinder").join(FILE_NAME))
+    }
+}
+
+/// Names that are not UTF-8 are left out: no setting has one.
+impl<N: Into<OsString>, V: Into<OsString>> FromIterator<(N, V)> for Environment {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(variables: I) -> Self {
+        let variables = variables.into_iter();
+        Self(variables.filter_map(|(name, value)| Some((name.into().into_string().ok()?, value.into()))).collect())
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// What [`load`] is told.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The file that `--config` names; it must exist.
+    pub path: Option<PathBuf>,
+    /// Where `./rejoinder.toml` is looked for, and relative paths start.
+    pub working_dir: PathBuf,
+    /// Where `$REJOINDER_CONFIG`, overrides and secrets are looked for.
+    pub environment: Environment,
+}
+
+/// A configuration, and where it came from.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// The file that it was read from.
+    pub source: ConfigSource,
+    /// The environment variables that override it, by name.
+    pub overrides: Vec<String>,
+}
+
+/// Where a configuration came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConfigSource {
+    /// A file, as it was named or found.
+    File(PathBuf),
+    /// There is no file.
+    Defaults,
+}
+
+impl fmt::Display for ConfigSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => path.display().fmt(f),
+            Self::Defaults => f.write_str("built-in defaults"),
+        }
+    }
+}
+
+/// What values are read with, beside the tree.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) environment: &'a Environment,
+    pub(crate) working_dir: &'a Path,
+    pub(crate) config_dir: &'a Path,
+}
+
+/// Finds, reads and checks the configuration.
+///
+/// The file is the one that `--config` names, or else `$REJOINDER_CONFIG`, `./rejoinder.toml`, the user's;
+/// none is fine. Over it come the overrides of the environment.
+///
+/// # Errors
+/// Everything that is wrong with it, each with its key and where it was set.
+pub fn load(options: &Options) -> Result<Loaded, ConfigErrors> {
+    let environment = &options.environment;
+    let mut tree = parse_default(DEFAULT_TOML);
+
+    let file = find(options)?;
+    let source = match &file {
+        None => ConfigSource::Defaults,
+        Some((path, text)) => {
+            let over = parse_file(text, path).map_err(ConfigErrors::new)?;
+            make_room(&mut tree, &over);
+            tree.overlay(over);
+            ConfigSource::File(path.clone())
+        }
+    };
+    let (overrides, mut problems) = apply_overrides(&mut tree, environment);
+
+    let config_dir = file.as_ref().and_then(|(path, _)| path.parent()).unwrap_or_else(|| Path::new(""));
+    let around = Surroundings {
+        environment,
+        working_dir: &options.working_dir,
+        config_dir: &options.working_dir.join(config_dir),
+    };
+    match Config::read(tree, &around) {
+        Ok(config) if problems.is_empty() => Ok(Loaded { config, source, overrides }),
+        Ok(_) => Err(ConfigErrors::new(problems)),
+        Err(more) => {
+            problems.extend(more);
+            Err(ConfigErrors::new(problems))
+        }
+    }
+}
+
+/// The file and what is in it.
+fn find(options: &Options) -> Result<Option<(PathBuf, String)>, ConfigErrors> {
+    let asked_for = |path: PathBuf, asked_by| match read(options, &path) {
+        Ok(text) => Ok(Some((path, text))),
+        Err(error) => Err(Problem::Unreadable { path, asked_by, error }.into()),
+    };
+    if let Some(path) = &options.path {
+        return asked_for(path.clone(), "named by --config");
+    }
+    if let Some(path) = options.environment.path("REJOINDER_CONFIG") {
+        return asked_for(path, "named by $REJOINDER_CONFIG");
+    }
+    for path in [Some(PathBuf::from(FILE_NAME)), options.environment.user_config_file()].into_iter().flatten() {
+        match read(options, &path) {
+            Ok(text) => return Ok(Some((path, text))),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
+            Err(error) => return Err(Problem::Unreadable { path, asked_by: "found without being named", error }.into()),
+        }
+    }
+    Ok(None)
+}
+
+fn read(options: &Options, path: &Path) -> io::Result<String> {
+    std::fs::read_to_string(options.working_dir.join(path))
+}
+
+/// The default channels and agents stand in for none: a file that has its own has those only.
+fn make_room(defaults: &mut Node, over: &Node) {
+    let agents = over.get("agents").is_some_and(|node| node.table().is_none_or(|agents| !agents.is_empty()));
+    let channels = over.get("channels").and_then(Node::table).is_some_and(|platforms| {
+        platforms.values().any(|platform| platform.table().is_none_or(|channels| !channels.is_empty()))
+    });
+    for (name, is_there) in [("agents", agents), ("channels", channels)] {
+        if is_there && let Some(section) = defaults.table_mut().and_then(|sections| sections.get_mut(name)) {
+            section.value = Value::Table(BTreeMap::new());
+        }
+    }
+}
+
+/// Puts the overrides of the environment on top, and gives their names.
+fn apply_overrides(tree: &mut Node, environment: &Environment) -> (Vec<String>, Vec<Problem>) {
+    let mut applied = Vec::new();
+    let mut problems = Vec::new();
+    let mut keys: BTreeMap<String, &str> = BTreeMap::new();
+    for (name, value) in &environment.0 {
+        let upper = name.to_ascii_uppercase();
+        let Some(key) = upper.strip_prefix(OVERRIDE_PREFIX) else {
+            continue;
+        };
+        let mut wrong = |what: String| problems.push(Problem::Variable { name: name.clone(), what });
+        let steps: Vec<&str> = key.split("__").collect();
+        let Some(value) = value.to_str() else {
+            wrong("is not UTF-8".to_owned());
+            continue;
+        };
+        if steps.iter().any(|step| step.is_empty()) {
+            wrong(format!("names no config key: write it like {OVERRIDE_PREFIX}SERVER__LISTEN"));
+            continue;
+        }
+        if let Some(same) = keys.insert(key.to_owned(), name) {
+            wrong(format!("sets the same config key as {same}: unset one of them"));
+            continue;
+        }
+        let over = one_key(tree, &steps, parse_variable(value, name));
+        if !tree.keeps_its_tables(&over) {
+            wrong("names a table of config keys: name a key in it, or give it `{ key = value }`".to_owned());
+            continue;
+        }
+        tree.overlay(over);
+        applied.push(name.clone());
+    }
+    (applied, problems)
+}
+
+/// A tree of one value. A name that is in `tree` already is written as there: a variable's name has no
+/// `-` and no small letters.
+fn one_key(tree: &Node, steps: &[&str], value: Node) -> Node {
+    let Some((step, rest)) = steps.split_first() else {
+        return value;
+    };
+    let written =
+        tree.table().into_iter().flatten().find(|(name, _)| name.replace('-', "_").eq_ignore_ascii_case(step));
+    let place = value.place.clone();
+    let (name, inner) = match written {
+        Some((name, inner)) => (name.clone(), one_key(inner, rest, value)),
+        None => (step.to_ascii_lowercase(), one_key(&Node::new(Value::Date, Place::Default), rest, value)),
+    };
+    Node::new(Value::Table(BTreeMap::from([(name, inner)])), place)
+}

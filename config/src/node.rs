@@ -1,0 +1,233 @@
+//! A TOML tree that remembers where each value was written.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use toml::de::{DeTable, DeValue};
+
+use crate::{
+    key::{Key, Step},
+    problem::{Place, Problem},
+};
+
+pub(crate) type Table = BTreeMap<String, Node>;
+
+#[derive(Clone)]
+pub(crate) enum Value {
+    Table(Table),
+    List(Vec<Node>),
+    Text(String),
+    Integer(i64),
+    Float(f64),
+    Boolean(bool),
+    Date,
+}
+
+#[derive(Clone)]
+pub(crate) struct Node {
+    pub(crate) value: Value,
+    pub(crate) place: Place,
+    /// What an environment variable held, for the keys whose value is text: a token of digits is no number.
+    pub(crate) raw: Option<String>,
+}
+
+/// Tells where in a source a byte offset stands.
+type Locate<'a> = &'a dyn Fn(usize) -> Place;
+
+impl Node {
+    pub(crate) fn new(value: Value, place: Place) -> Self {
+        Self { value, place, raw: None }
+    }
+
+    pub(crate) fn table(&self) -> Option<&Table> {
+        match &self.value {
+            Value::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn table_mut(&mut self) -> Option<&mut Table> {
+        match &mut self.value {
+            Value::Table(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Self> {
+        self.table()?.get(name)
+    }
+
+    pub(crate) fn text(&self) -> Option<&str> {
+        match (&self.value, &self.raw) {
+            (Value::Text(text), _) => Some(text),
+            (Value::Table(_) | Value::List(_), _) => None,
+            (_, raw) => raw.as_deref(),
+        }
+    }
+
+    /// The place of what `steps` lead to, or of the nearest table above it.
+    pub(crate) fn place_of(&self, steps: &[Step]) -> &Place {
+        let next = match (steps.first(), &self.value) {
+            (Some(Step::Name(name)), Value::Table(table)) => table.get(name),
+            (Some(Step::Index(index)), Value::List(list)) => list.get(*index),
+            _ => None,
+        };
+        next.map_or(&self.place, |next| next.place_of(&steps[1..]))
+    }
+
+    /// Takes out what `steps` lead to. `false` when it is not there.
+    pub(crate) fn remove(&mut self, steps: &[Step]) -> bool {
+        let (Some(Step::Name(name)), Value::Table(table)) = (steps.first(), &mut self.value) else {
+            return false;
+        };
+        if steps.len() == 1 {
+            return table.remove(name).is_some();
+        }
+        table.get_mut(name).is_some_and(|next| next.remove(&steps[1..]))
+    }
+
+    /// Puts `over` on top: tables are merged, anything else is replaced.
+    pub(crate) fn overlay(&mut self, over: Self) {
+        if self.is_reference() || over.is_reference() {
+            *self = over;
+            return;
+        }
+        match (&mut self.value, over) {
+            (Value::Table(table), Self { value: Value::Table(over), place, .. }) => {
+                for (name, node) in over {
+                    match table.get_mut(&name) {
+                        Some(under) => under.overlay(node),
+                        None => drop(table.insert(name, node)),
+                    }
+                }
+                if self.place == Place::Default {
+                    self.place = place;
+                }
+            }
+            (_, over) => *self = over,
+        }
+    }
+
+    /// Whether `over` would put no single value where a table is.
+    pub(crate) fn keeps_its_tables(&self, over: &Self) -> bool {
+        match (self.table().filter(|_| !self.is_reference()), over.table()) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(table), Some(over)) => {
+                over.iter().all(|(name, over)| table.get(name).is_none_or(|node| node.keeps_its_tables(over)))
+            }
+        }
+    }
+
+    /// Whether this is where a secret comes from (`{ env = "NAME" }`): one value, though TOML calls it a
+    /// table.
+    fn is_reference(&self) -> bool {
+        self.table().is_some_and(|table| {
+            !table.is_empty() && table.keys().all(|name| matches!(&**name, "env" | "file" | "generate"))
+        })
+    }
+
+    fn from_toml(value: &DeValue<'_>, place: Place, locate: Locate<'_>) -> Self {
+        let value = match value {
+            DeValue::String(text) => Value::Text(text.clone().into_owned()),
+            // TOML's integers are 64 bits wide; a wider one is no number that any key takes.
+            DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
+                .map_or_else(|_| Value::Text(integer.to_string()), Value::Integer),
+            DeValue::Float(float) => {
+                float.as_str().parse().map_or_else(|_| Value::Text(float.to_string()), Value::Float)
+            }
+            DeValue::Boolean(boolean) => Value::Boolean(*boolean),
+            DeValue::Datetime(_) => Value::Date,
+            DeValue::Array(items) => Value::List(
+                items.iter().map(|item| Self::from_toml(item.get_ref(), locate(item.span().start), locate)).collect(),
+            ),
+            DeValue::Table(table) => return Self::from_table(table, place, locate),
+        };
+        Self::new(value, place)
+    }
+
+    fn from_table(table: &DeTable<'_>, place: Place, locate: Locate<'_>) -> Self {
+        let entries = table.iter().map(|(name, value)| {
+            let place = locate(name.span().start);
+            (name.get_ref().clone().into_owned(), Self::from_toml(value.get_ref(), place, locate))
+        });
+        Self::new(Value::Table(entries.collect()), place)
+    }
+}
+
+/// Reads a document.
+///
+/// # Errors
+/// Everything in it that is not TOML.
+pub(crate) fn parse_file(source: &str, path: &Path) -> Result<Node, Vec<Problem>> {
+    let path: Arc<Path> = path.into();
+    let line = |offset: usize| 1 + source.get(..offset).unwrap_or(source).matches('\n').count();
+    let locate = |offset: usize| Place::File { path: Arc::clone(&path), line: line(offset) };
+
+    let (table, errors) = DeTable::parse_recoverable(source);
+    if errors.is_empty() {
+        return Ok(Node::from_table(table.get_ref(), locate(0), &locate));
+    }
+    let mut problems: Vec<Problem> = errors.iter().map(|error| syntax_problem(error, source, &locate)).collect();
+    // What stands in a table that is there twice is not a second mistake.
+    let twice: Vec<Key> = problems.iter().filter_map(|problem| problem.key().cloned()).collect();
+    problems.retain(|problem| problem.key().is_none_or(|key| !twice.iter().any(|other| key.is_below(other))));
+    Err(problems)
+}
+
+/// Reads the built-in defaults.
+///
+/// # Panics
+/// When `default.toml` is not TOML, which a test shows that it is.
+pub(crate) fn parse_default(source: &str) -> Node {
+    let table = DeTable::parse(source).expect("default.toml is TOML");
+    Node::from_table(table.get_ref(), Place::Default, &|_| Place::Default)
+}
+
+/// Reads what an environment variable holds: a TOML value, or else text.
+pub(crate) fn parse_variable(held: &str, name: &str) -> Node {
+    let place = Place::Variable(name.into());
+    let mut node = match DeValue::parse(held) {
+        Ok(value) => Node::from_toml(value.get_ref(), place.clone(), &|_| place.clone()),
+        Err(_) => Node::new(Value::Text(held.to_owned()), place),
+    };
+    node.raw = Some(held.to_owned());
+    node
+}
+
+fn syntax_problem(error: &toml::de::Error, source: &str, locate: Locate<'_>) -> Problem {
+    let place = locate(error.span().map_or(0, |span| span.start));
+    match written_twice(error, source) {
+        Some(key) => Problem::Key { key, what: "is there twice: rename or remove one of them".to_owned(), place },
+        None => Problem::Syntax { what: format!("not TOML: {}", error.message()), place },
+    }
+}
+
+/// The key that a duplicate-key error is about. The parser gives only the place of its last part.
+fn written_twice(error: &toml::de::Error, source: &str) -> Option<Key> {
+    if !error.message().contains("duplicate key") {
+        return None;
+    }
+    let span = error.span()?;
+    let line_start = source[..span.start].rfind('\n').map_or(0, |newline| newline + 1);
+    let line = source[line_start..].lines().next()?;
+    let (before_line, before_key) = (&source[..line_start], &source[line_start..span.start]);
+
+    let mut key = Key::default();
+    if let Some(header) = header(line) {
+        return Some(dotted(&key, header));
+    }
+    if let Some(header) = before_line.lines().rev().find_map(header) {
+        key = dotted(&key, header);
+    }
+    key = dotted(&key, line.split('=').next()?);
+    // In an inline table the line's own key is only the way to it.
+    Some(if before_key.contains('=') { dotted(&key, &source[span]) } else { key })
+}
+
+fn header(line: &str) -> Option<&str> {
+    line.trim().strip_prefix('[')?.trim_start_matches('[').split(']').next()
+}
+
+fn dotted(key: &Key, written: &str) -> Key {
+    written.split('.').fold(key.clone(), |key, name| key.name(name.trim().trim_matches(['"', '\''])))
+}

@@ -1,0 +1,404 @@
+//! From the tree to the structs: a serde deserializer whose errors know the key and its place.
+
+use std::{fmt, fmt::Write as _};
+
+use serde::{
+    Deserializer,
+    de::{
+        DeserializeOwned, DeserializeSeed, EnumAccess, Error, Expected, IntoDeserializer, MapAccess, SeqAccess,
+        Unexpected, VariantAccess, Visitor, value::StrDeserializer,
+    },
+    forward_to_deserialize_any,
+};
+
+use crate::{
+    check::{Checks, Names, Section},
+    key::Key,
+    lookup::Surroundings,
+    node::{Node, Value},
+    problem::{Place, Problem},
+    secret,
+};
+
+/// Everything that reading needs beside the tree.
+pub(crate) struct Reader<'a> {
+    pub(crate) around: &'a Surroundings<'a>,
+    pub(crate) names: &'a Names,
+    pub(crate) problems: Vec<Problem>,
+}
+
+impl Reader<'_> {
+    pub(crate) fn problem(&mut self, key: Key, place: &Place, what: impl Into<String>) {
+        self.problems.push(Problem::Key { key, what: what.into(), place: place.clone() });
+    }
+
+    /// Reads one section and checks it. All that is wrong is noted, not the first thing only: what was
+    /// wrong is taken out of the tree, and the rest is read again. `None` when anything was wrong.
+    pub(crate) fn read<T: Section + DeserializeOwned>(&mut self, node: &Node, key: &Key) -> Option<T> {
+        let mut rest = node.clone();
+        let mut taken_out = Vec::new();
+        loop {
+            let fault = match T::deserialize(Source { node: &rest, key: key.clone(), around: self.around }) {
+                Ok(section) if taken_out.is_empty() => {
+                    let mut checks = Checks::new(key, node, self.names);
+                    section.check(&mut checks);
+                    let problems = checks.into_problems();
+                    let sound = problems.is_empty();
+                    self.problems.extend(problems);
+                    return sound.then_some(section);
+                }
+                Ok(_) => return None,
+                Err(fault) => fault,
+            };
+            let (at, place) = fault.at.unwrap_or_else(|| (key.clone(), node.place.clone()));
+            let unusable = if fault.missing { at.parent().unwrap_or_default() } else { at.or_list() };
+            // A required value that was taken out is missing for that reason only.
+            if !(fault.missing && taken_out.contains(&at)) {
+                self.problem(at, &place, fault.what);
+            }
+            if !rest.remove(unusable.below(key)) {
+                return None;
+            }
+            taken_out.push(unusable);
+        }
+    }
+}
+
+/// Why a value cannot be read. Located by the innermost value that it passes on its way out.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    at: Option<(Key, Place)>,
+    missing: bool,
+    what: String,
+}
+
+impl Fault {
+    fn new(what: impl Into<String>) -> Self {
+        Self { at: None, missing: false, what: what.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl Error for Fault {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self::new(message.to_string())
+    }
+
+    fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        let found = match unexpected {
+            Unexpected::Map => "a table".to_owned(),
+            Unexpected::Seq => "a list".to_owned(),
+            Unexpected::Str(text) => excerpt(text),
+            Unexpected::Signed(number) => number.to_string(),
+            Unexpected::Float(number) => number.to_string(),
+            Unexpected::Bool(boolean) => boolean.to_string(),
+            Unexpected::Other(words) => words.to_owned(),
+            // A variant by its name alone, where it needs a value.
+            Unexpected::UnitVariant => return Self::new("needs a value: write it as `{ name = \"value\" }`"),
+            unexpected => unexpected.to_string(),
+        };
+        Self::new(format!("must be {expected}, not {found}"))
+    }
+
+    fn invalid_value(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        match unexpected {
+            Unexpected::Str("") => Self::new(format!("is empty: it must be {expected}")),
+            unexpected => Self::invalid_type(unexpected, expected),
+        }
+    }
+
+    fn unknown_variant(variant: &str, known: &'static [&'static str]) -> Self {
+        let mut what = format!("must be {}, not `{variant}`", one_of(known.iter().copied()));
+        if let Some(nearest) = nearest(variant, known.iter().copied()) {
+            let _ = write!(what, " (did you mean `{nearest}`?)");
+        }
+        Self::new(what)
+    }
+
+    fn unknown_field(field: &str, known: &'static [&'static str]) -> Self {
+        Self::new(unknown(field, known.iter().copied()))
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        // The key is made whole by the table that it is missing from.
+        Self { at: None, missing: true, what: field.to_owned() }
+    }
+}
+
+/// So much of what was written that it is recognised.
+fn excerpt(text: &str) -> String {
+    const LONGEST: usize = 60;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}
+
+/// Says that `name` is no key here, and which one may have been meant.
+pub(crate) fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    match nearest(name, known.clone()) {
+        Some(nearest) => format!("is unknown: did you mean `{nearest}`?"),
+        None if known.clone().next().is_none() => "is unknown: nothing can be set here".to_owned(),
+        None => format!("is unknown; known here: {}", list(known, "and")),
+    }
+}
+
+/// The known name that `name` may be a slip of.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let slips = (name.chars().count() / 3).clamp(1, 3);
+    let name = name.to_lowercase().replace('-', "_");
+    known
+        .map(|known| (strsim::damerau_levenshtein(&name, &known.replace('-', "_")), known))
+        .filter(|(distance, _)| *distance <= slips)
+        .min()
+        .map(|(_, known)| known)
+}
+
+/// ``one of `a`, `b` or `c` ``.
+pub(crate) fn one_of<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
+    if names.clone().count() > 2 { format!("one of {}", list(names, "or")) } else { list(names, "or") }
+}
+
+/// `` `a`, `b` and `c` ``.
+pub(crate) fn list<'a>(names: impl Iterator<Item = &'a str>, last: &str) -> String {
+    let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+    match &*names {
+        [] => "none".to_owned(),
+        [one] => one.clone(),
+        [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
+    }
+}
+
+/// Which of the names that exist may have been meant by one that does not.
+pub(crate) fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    match nearest(name, known.clone()) {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None if known.clone().count() == 1 => format!("there is only {}", list(known, "and")),
+        None => format!("there are {}", list(known, "and")),
+    }
+}
+
+/// A value in the tree, to be read.
+#[derive(Clone)]
+struct Source<'a> {
+    node: &'a Node,
+    key: Key,
+    around: &'a Surroundings<'a>,
+}
+
+impl<'a> Source<'a> {
+    fn locate<T>(&self, result: Result<T, Fault>) -> Result<T, Fault> {
+        result.map_err(|mut fault| {
+            if fault.at.is_none() {
+                let key = if fault.missing {
+                    let field = std::mem::replace(&mut fault.what, "must be set".to_owned());
+                    self.key.name(&field)
+                } else {
+                    self.key.clone()
+                };
+                fault.at = Some((key, self.node.place.clone()));
+            }
+            fault
+        })
+    }
+
+    fn any<V: Visitor<'a>>(&self, visitor: V) -> Result<V::Value, Fault> {
+        match &self.node.value {
+            Value::Table(table) => visitor.visit_map(Entries { rest: table.iter(), value: None, of: self }),
+            Value::List(list) => visitor.visit_seq(Elements { rest: list.iter().enumerate(), of: self }),
+            Value::Text(text) => visitor.visit_str(text),
+            Value::Integer(integer) => visitor.visit_i64(*integer),
+            Value::Float(float) => visitor.visit_f64(*float),
+            Value::Boolean(boolean) => visitor.visit_bool(*boolean),
+            Value::Date => Err(Fault::invalid_type(Unexpected::Other("a date or time"), &visitor)),
+        }
+    }
+
+    fn any_but(&self, expected: &str) -> Fault {
+        let found = match &self.node.value {
+            Value::Table(_) => "a table",
+            Value::List(_) => "a list",
+            Value::Text(_) => "text",
+            Value::Integer(_) | Value::Float(_) => "a number",
+            Value::Boolean(_) => "a boolean",
+            Value::Date => "a date or time",
+        };
+        Fault::new(format!("must be {expected}, not {found}"))
+    }
+}
+
+impl<'de> Deserializer<'de> for Source<'de> {
+    type Error = Fault;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.locate(self.any(visitor))
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.locate(match self.node.text() {
+            Some(text) => visitor.visit_str(text),
+            None => self.any(visitor),
+        })
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, Fault> {
+        match name {
+            secret::SECRET | secret::TOKEN => self.locate(
+                secret::resolve(self.node, self.around, name == secret::TOKEN).map_err(Fault::new).and_then(|found| {
+                    match found {
+                        secret::Found::Words(words) => visitor.visit_string(words),
+                        secret::Found::Generate => visitor.visit_unit(),
+                    }
+                }),
+            ),
+            _ => visitor.visit_newtype_struct(self),
+        }
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.locate(match &self.node.value {
+            Value::List(_) => self.any(visitor),
+            _ => Err(self.any_but("a list")),
+        })
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.locate(match &self.node.value {
+            Value::Table(_) => self.any(visitor),
+            _ => Err(self.any_but("a table")),
+        })
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        self.deserialize_map(visitor)
+    }
+
+    /// Text is a variant without a value; `{ variant = value }` is one with.
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        self.locate(match (&self.node.value, self.node.text()) {
+            (Value::Table(table), _) => match (table.first_key_value(), table.len()) {
+                (Some((variant, node)), 1) => visitor.visit_enum(Variant {
+                    name: variant,
+                    value: Source { node, key: self.key.name(variant), around: self.around },
+                }),
+                (_, count) => Err(Fault::new(format!(
+                    "must name exactly one of {}, not {count} of them",
+                    list(variants.iter().copied(), "or")
+                ))),
+            },
+            (_, Some(text)) => visitor.visit_enum(text.into_deserializer()),
+            _ => Err(self.any_but(&one_of(variants.iter().copied()))),
+        })
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char bytes byte_buf unit unit_struct tuple tuple_struct
+        identifier ignored_any
+    }
+}
+
+struct Entries<'a, 's> {
+    rest: std::collections::btree_map::Iter<'a, String, Node>,
+    value: Option<(&'a String, &'a Node)>,
+    of: &'s Source<'a>,
+}
+
+impl<'a> MapAccess<'a> for Entries<'a, '_> {
+    type Error = Fault;
+
+    fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+        let Some((name, node)) = self.rest.next() else {
+            return Ok(None);
+        };
+        self.value = Some((name, node));
+        let source = Source { node, key: self.of.key.name(name), around: self.of.around };
+        let name: StrDeserializer<'_, Fault> = name.as_str().into_deserializer();
+        source.locate(seed.deserialize(name)).map(Some)
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'a>>(&mut self, seed: S) -> Result<S::Value, Fault> {
+        let (name, node) = self.value.take().expect("serde asks for a key before its value");
+        let source = Source { node, key: self.of.key.name(name), around: self.of.around };
+        let located = source.clone();
+        located.locate(seed.deserialize(source))
+    }
+}
+
+struct Elements<'a, 's> {
+    rest: std::iter::Enumerate<std::slice::Iter<'a, Node>>,
+    of: &'s Source<'a>,
+}
+
+impl<'a> SeqAccess<'a> for Elements<'a, '_> {
+    type Error = Fault;
+
+    fn next_element_seed<S: DeserializeSeed<'a>>(&mut self, seed: S) -> Result<Option<S::Value>, Fault> {
+        let Some((index, node)) = self.rest.next() else {
+            return Ok(None);
+        };
+        let source = Source { node, key: self.of.key.index(index), around: self.of.around };
+        let located = source.clone();
+        located.locate(seed.deserialize(source)).map(Some)
+    }
+}
+
+struct Variant<'a> {
+    name: &'a str,
+    value: Source<'a>,
+}
+
+impl<'a> EnumAccess<'a> for Variant<'a> {
+    type Error = Fault;
+    type Variant = Source<'a>;
+
+    fn variant_seed<S: DeserializeSeed<'a>>(self, seed: S) -> Result<(S::Value, Source<'a>), Fault> {
+        let name: StrDeserializer<'_, Fault> = self.name.into_deserializer();
+        Ok((seed.deserialize(name)?, self.value))
+    }
+}
+
+impl<'a> VariantAccess<'a> for Source<'a> {
+    type Error = Fault;
+
+    fn unit_variant(self) -> Result<(), Fault> {
+        Err(Fault::new("takes no value: write its name alone"))
+    }
+
+    fn newtype_variant_seed<S: DeserializeSeed<'a>>(self, seed: S) -> Result<S::Value, Fault> {
+        let located = self.clone();
+        located.locate(seed.deserialize(self))
+    }
+
+    fn tuple_variant<V: Visitor<'a>>(self, _: usize, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_seq(visitor)
+    }
+
+    fn struct_variant<V: Visitor<'a>>(self, _: &'static [&'static str], visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_map(visitor)
+    }
+}

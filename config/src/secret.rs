@@ -1,0 +1,196 @@
+//! What must not be seen: tokens, keys and signing secrets.
+
+use std::{fmt, path::Path};
+
+use secrecy::{ExposeSecret, SecretString};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error, Visitor},
+    ser::SerializeMap,
+};
+
+use crate::{
+    lookup::Surroundings,
+    node::{Node, Value},
+    problem::Place,
+};
+
+/// What is printed where a secret stands.
+const HIDDEN: &str = "***";
+
+/// Names by which the reader knows that a value may be given by reference.
+pub(crate) const SECRET: &str = "$rejoinder::Secret";
+pub(crate) const TOKEN: &str = "$rejoinder::Token";
+
+/// A secret, read from where the file says: inline, `{ env = "NAME" }` or `{ file = "path" }`.
+///
+/// `Debug` and serialisation give `***`, and memory is wiped when it goes.
+#[derive(Clone)]
+pub struct Secret(SecretString);
+
+impl Secret {
+    /// The secret itself, still wrapped: who wants to read it says so with `expose_secret`.
+    #[must_use]
+    pub fn get(&self) -> &SecretString {
+        &self.0
+    }
+
+    pub(crate) fn expose(&self) -> &str {
+        self.0.expose_secret()
+    }
+}
+
+impl From<Secret> for SecretString {
+    fn from(secret: Secret) -> Self {
+        secret.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(HIDDEN)
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(HIDDEN)
+    }
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Words;
+        impl Visitor<'_> for Words {
+            type Value = Secret;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a secret")
+            }
+
+            fn visit_str<E: Error>(self, words: &str) -> Result<Secret, E> {
+                Ok(Secret(words.into()))
+            }
+
+            fn visit_string<E: Error>(self, words: String) -> Result<Secret, E> {
+                Ok(Secret(words.into()))
+            }
+        }
+        deserializer.deserialize_newtype_struct(SECRET, Words)
+    }
+}
+
+/// A secret that others show to us, and that the gateway can therefore make itself.
+#[derive(Clone, Debug)]
+pub enum Token {
+    /// The operator chose it.
+    Given(Secret),
+    /// `{ generate = true }`: made at the first start and kept with mode 600 in the data directory.
+    Generate,
+}
+
+impl Serialize for Token {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Given(secret) => secret.serialize(serializer),
+            Self::Generate => {
+                let mut table = serializer.serialize_map(Some(1))?;
+                table.serialize_entry("generate", &true)?;
+                table.end()
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Token {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct WordsOrNone;
+        impl Visitor<'_> for WordsOrNone {
+            type Value = Token;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a token")
+            }
+
+            fn visit_str<E: Error>(self, words: &str) -> Result<Token, E> {
+                Ok(Token::Given(Secret(words.into())))
+            }
+
+            fn visit_string<E: Error>(self, words: String) -> Result<Token, E> {
+                Ok(Token::Given(Secret(words.into())))
+            }
+
+            fn visit_unit<E: Error>(self) -> Result<Token, E> {
+                Ok(Token::Generate)
+            }
+        }
+        deserializer.deserialize_newtype_struct(TOKEN, WordsOrNone)
+    }
+}
+
+pub(crate) enum Found {
+    Words(String),
+    Generate,
+}
+
+/// Reads a secret from where `node` says.
+///
+/// # Errors
+/// What is wrong, to be read on from the key's name. Holds no part of the secret, nor of anything that
+/// stands where one belongs.
+pub(crate) fn resolve(node: &Node, around: &Surroundings<'_>, may_generate: bool) -> Result<Found, String> {
+    let words = match reference(node) {
+        None => node.text().ok_or_else(|| misplaced(may_generate))?.to_owned(),
+        Some(("generate", Node { value: Value::Boolean(true), .. })) if may_generate => return Ok(Found::Generate),
+        Some(("env", Node { value: Value::Text(name), .. })) => from_variable(name, around)?,
+        Some(("file", Node { value: Value::Text(path), place, .. })) => from_file(Path::new(path), place, around)?,
+        Some(_) => return Err(misplaced(may_generate)),
+    };
+    if words.trim().is_empty() {
+        return Err(match reference(node) {
+            Some((kind, Node { value: Value::Text(from), .. })) => {
+                let kind = if kind == "env" { "environment variable" } else { "file" };
+                format!("is empty: the {kind} `{from}` holds nothing")
+            }
+            _ => "is empty".to_owned(),
+        });
+    }
+    Ok(Found::Words(words))
+}
+
+fn reference(node: &Node) -> Option<(&str, &Node)> {
+    let table = node.table()?;
+    let (name, value) = table.first_key_value()?;
+    Some((if table.len() == 1 { name } else { "several" }, value))
+}
+
+fn misplaced(may_generate: bool) -> String {
+    let ways = if may_generate {
+        "`{ env = \"NAME\" }`, `{ file = \"path\" }` or `{ generate = true }`"
+    } else {
+        "`{ env = \"NAME\" }` or `{ file = \"path\" }`"
+    };
+    format!("must be text in quotes, {ways}")
+}
+
+fn from_variable(name: &str, around: &Surroundings<'_>) -> Result<String, String> {
+    let value = around.environment.get(name).ok_or_else(|| {
+        format!("is read from the environment variable `{name}`, which is not set: set it, or write the value here")
+    })?;
+    let value = value
+        .to_str()
+        .ok_or_else(|| format!("is read from the environment variable `{name}`, whose value is not UTF-8"))?;
+    Ok(value.to_owned())
+}
+
+/// A relative path starts at the folder of the config file that names it; in an environment variable, at
+/// the working directory.
+fn from_file(path: &Path, place: &Place, around: &Surroundings<'_>) -> Result<String, String> {
+    let path = match place {
+        Place::File { .. } => around.config_dir.join(path),
+        Place::Variable(_) | Place::Default => around.working_dir.join(path),
+    };
+    let words = std::fs::read_to_string(&path)
+        .map_err(|error| format!("is read from the file {}, which cannot be read: {error}", path.display()))?;
+    Ok(words.trim_end_matches(['\r', '\n']).to_owned())
+}

@@ -1,0 +1,146 @@
+//! The whole configuration, section by section.
+
+use std::collections::BTreeMap;
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    Admin, Agent, Channels, Guard, Log, PLATFORMS, Routing, Server, Store,
+    check::{Names, Section},
+    key::Key,
+    lookup::Surroundings,
+    node::{Node, Table, Value},
+    problem::{Place, Problem},
+    read::{Reader, list, unknown},
+    text::{NAME_RULE, is_name},
+};
+
+/// Everything that can be configured, checked.
+#[derive(Clone, Debug, Serialize)]
+pub struct Config {
+    /// Where the gateway listens.
+    pub server: Server,
+    /// Where rows are kept.
+    pub store: Store,
+    /// Who may look inside.
+    pub admin: Admin,
+    /// What the gateway writes about its work.
+    pub log: Log,
+    /// Where people are.
+    pub channels: Channels,
+    /// Who answers, by name. Never empty.
+    pub agents: BTreeMap<String, Agent>,
+    /// Which agent gets a turn.
+    pub routing: Routing,
+    /// Deadlines, the fallback ladder and the words that people see.
+    pub guard: Guard,
+}
+
+const SECTIONS: [&str; 8] = ["server", "store", "admin", "log", "channels", "agents", "routing", "guard"];
+
+impl Config {
+    /// Reads and checks the tree that the layers made.
+    pub(crate) fn read(mut tree: Node, around: &Surroundings<'_>) -> Result<Self, Vec<Problem>> {
+        let names = names(&tree);
+        let mut reader = Reader { around, names: &names, problems: Vec::new() };
+        choose_default_agent(&mut tree, &mut reader);
+
+        let root = Key::default();
+        for (name, node) in tree.table().into_iter().flatten() {
+            if !SECTIONS.contains(&&**name) {
+                reader.problem(root.name(name), &node.place, unknown(name, SECTIONS.into_iter()));
+            }
+        }
+        let (channels_key, agents_key) = (root.name("channels"), root.name("agents"));
+        let sections = (
+            section(&tree, "server", &mut reader),
+            section(&tree, "store", &mut reader),
+            section(&tree, "admin", &mut reader),
+            section(&tree, "log", &mut reader),
+            section(&tree, "routing", &mut reader),
+            section(&tree, "guard", &mut reader),
+            tree.get("channels").map(|node| Channels::read(node, &channels_key, &mut reader)),
+            tree.get("agents").map(|node| Agent::read_all(node, &agents_key, &mut reader)),
+        );
+        match sections {
+            (
+                Some(server),
+                Some(store),
+                Some(admin),
+                Some(log),
+                Some(routing),
+                Some(guard),
+                Some(channels),
+                Some(agents),
+            ) if reader.problems.is_empty() => Ok(Self { server, store, admin, log, channels, agents, routing, guard }),
+            _ => Err(reader.problems),
+        }
+    }
+}
+
+fn section<T: Section + DeserializeOwned>(tree: &Node, name: &str, reader: &mut Reader<'_>) -> Option<T> {
+    let node = tree.get(name).expect("default.toml has every section");
+    reader.read(node, &Key::default().name(name))
+}
+
+/// Goes through a table whose keys are names of the operator's choice.
+pub(crate) fn entries<'a>(
+    node: &Node,
+    key: &Key,
+    reader: &mut Reader<'a>,
+    mut each: impl FnMut(&str, &Node, &Key, &mut Reader<'a>),
+) {
+    let Some(table) = node.table() else {
+        reader.problem(key.clone(), &node.place, "must be a table");
+        return;
+    };
+    for (name, node) in table {
+        let key = key.name(name);
+        if is_name(name) {
+            each(name, node, &key, reader);
+        } else {
+            reader.problem(key, &node.place, NAME_RULE);
+        }
+    }
+}
+
+fn names(tree: &Node) -> Names {
+    let channels = tree.get("channels").and_then(Node::table).into_iter().flatten();
+    Names {
+        agents: names_in(tree.get("agents")).collect(),
+        platforms: PLATFORMS.into_iter().map(str::to_owned).collect(),
+        channels: channels
+            .flat_map(|(platform, node)| names_in(Some(node)).map(move |name| format!("{platform}.{name}")))
+            .collect(),
+    }
+}
+
+fn names_in(node: Option<&Node>) -> impl Iterator<Item = String> {
+    node.and_then(Node::table).into_iter().flat_map(Table::keys).cloned()
+}
+
+/// Where the operator named agents but no default: the one that was named, if it is one.
+fn choose_default_agent(tree: &mut Node, reader: &mut Reader<'_>) {
+    let key = Key::default().names(&["routing", "default_agent"]);
+    let is_chosen =
+        tree.get("routing").and_then(|node| node.get("default_agent")).is_none_or(|node| node.place != Place::Default);
+    let named = || {
+        tree.get("agents").and_then(Node::table).into_iter().flatten().filter(|(_, node)| node.place != Place::Default)
+    };
+    let mut named_agents = named();
+    let Some((first, node)) = named_agents.next().filter(|_| !is_chosen) else {
+        return;
+    };
+    if named_agents.next().is_some() {
+        let what = format!(
+            "must be set, because there are several agents: {}",
+            list(named().map(|(name, _)| name.as_str()), "or")
+        );
+        reader.problem(key, &node.place, what);
+    }
+    // Set in either case, so that the missing choice is not reported a second time as a wrong one.
+    let chosen = Node::new(Value::Text(first.clone()), node.place.clone());
+    if let Some(routing) = tree.table_mut().and_then(|tree| tree.get_mut("routing")).and_then(Node::table_mut) {
+        routing.insert("default_agent".to_owned(), chosen);
+    }
+}

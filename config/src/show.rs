@@ -1,0 +1,51 @@
+//! The effective configuration, printed.
+
+use toml_edit::{
+    Array, DocumentMut, Item, Table,
+    visit_mut::{VisitMut, visit_array_mut, visit_item_mut, visit_table_mut},
+};
+
+use crate::Config;
+
+impl Config {
+    /// The configuration as TOML that can be loaded again, but for the secrets: each is `***`.
+    ///
+    /// # Panics
+    /// Never: every value of a configuration was read from TOML.
+    #[must_use]
+    pub fn to_toml_redacted(&self) -> String {
+        let mut document = toml_edit::ser::to_document(self).expect("what was read from TOML can be written as TOML");
+        Layout.visit_document_mut(&mut document);
+        // A blank line stands before each table, and so before the first.
+        document.to_string().trim_start().to_owned()
+    }
+}
+
+/// Tables get headers of their own; what stands in a list, and what is one value, stays in its line.
+struct Layout;
+
+impl VisitMut for Layout {
+    fn visit_document_mut(&mut self, document: &mut DocumentMut) {
+        self.visit_table_mut(document.as_table_mut());
+    }
+
+    fn visit_item_mut(&mut self, item: &mut Item) {
+        let is_reference = item.as_inline_table().is_some_and(|table| table.contains_key("generate"));
+        if item.is_inline_table() && !is_reference {
+            let table = std::mem::take(item).into_table().expect("an inline table is a table");
+            *item = Item::Table(table);
+        }
+        visit_item_mut(self, item);
+    }
+
+    fn visit_table_mut(&mut self, table: &mut Table) {
+        table.decor_mut().clear();
+        table.set_implicit(!table.is_empty());
+        visit_table_mut(self, table);
+    }
+
+    fn visit_array_mut(&mut self, array: &mut Array) {
+        visit_array_mut(self, array);
+        array.fmt();
+    }
+}

@@ -1,0 +1,78 @@
+//! Values that are written as text: parsed by a function, described by a phrase.
+
+use std::{fmt, net::SocketAddr};
+
+use serde::{
+    Deserializer,
+    de::{Error, Unexpected, Visitor},
+};
+use url::Url;
+
+/// Reads text with `parse`; `None` is answered by "must be {expected}".
+pub(crate) fn parsed<'de, D, T>(
+    deserializer: D,
+    expected: &'static str,
+    parse: impl FnOnce(&str) -> Option<T>,
+) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    struct Parsed<P> {
+        expected: &'static str,
+        parse: P,
+    }
+    impl<T, P: FnOnce(&str) -> Option<T>> Visitor<'_> for Parsed<P> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.expected)
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+            let Self { expected, parse } = self;
+            parse(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &expected))
+        }
+    }
+    deserializer.deserialize_str(Parsed { expected, parse })
+}
+
+/// Words that are there.
+pub(crate) fn filled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = parsed(deserializer, "text", |text| Some(text.to_owned()))?;
+    if text.trim().is_empty() { Err(D::Error::custom("is empty")) } else { Ok(text) }
+}
+
+/// Words that are there, where they may be left out.
+pub(crate) fn filled_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    filled(deserializer).map(Some)
+}
+
+/// An IP address and a port.
+pub(crate) fn socket_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+    parsed(deserializer, "an IP address and a port such as \"127.0.0.1:7420\"", |text| text.parse().ok())
+}
+
+/// Where an HTTP service is. A user or password in it would be printed with it, and is refused.
+pub(crate) fn http_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error> {
+    let url = parsed(deserializer, "a URL that begins with http:// or https://", |text| {
+        Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
+    })?;
+    if url.username().is_empty() && url.password().is_none() {
+        return Ok(url);
+    }
+    Err(D::Error::custom("holds a user or a password, which would be printed with it: take them out"))
+}
+
+/// Where an HTTP service is, where it may be left out.
+pub(crate) fn http_url_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Url>, D::Error> {
+    http_url(deserializer).map(Some)
+}
+
+/// Whether `name` can name a channel, an agent, a question or a template.
+pub(crate) fn is_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-'))
+}
+
+/// What is said of a name that is none; reads on from the key.
+pub(crate) const NAME_RULE: &str = "has a name that cannot be used: use a-z, 0-9, `_` and `-`, 64 characters at most";

@@ -1,0 +1,318 @@
+//! What is wrong, and what the operator reads about it.
+
+use rstest::rstest;
+
+use crate::Machine;
+
+/// One mistake each: the file, and what is said of it after "config key".
+#[rstest]
+#[case::unknown_key(
+    "[server]\nlisen = \"127.0.0.1:1\"",
+    "`server.lisen` is unknown: did you mean `listen`? (rejoinder.toml:2)"
+)]
+#[case::unknown_section("[sever]\ndrain = \"1s\"", "`sever` is unknown: did you mean `server`? (rejoinder.toml:1)")]
+#[case::a_value_for_a_table("server = 5", "`server` must be a table, not a number (rejoinder.toml:1)")]
+#[case::two_agents_of_one_name(
+    "[agents.main]\nkind = \"front-desk\"\n\n[agents.main]\nkind = \"openai\"",
+    "`agents.main` is there twice: rename or remove one of them (rejoinder.toml:4)"
+)]
+#[case::two_agents_of_one_name_in_one_line(
+    "agents = { a = { kind = \"front-desk\" }, a = { kind = \"front-desk\" } }",
+    "`agents.a` is there twice: rename or remove one of them (rejoinder.toml:1)"
+)]
+#[case::a_key_twice(
+    "[server]\ndrain = \"1s\"\ndrain = \"2s\"",
+    "`server.drain` is there twice: rename or remove one of them (rejoinder.toml:3)"
+)]
+#[case::another_database(
+    "[store]\nurl = \"postgres://me:pw@host/db\"",
+    "`store.url` names a PostgreSQL database: this build stores in SQLite only, write \"sqlite:rejoinder.db\" (rejoinder.toml:2)"
+)]
+#[case::a_database_that_forgets(
+    "[store]\nurl = \"sqlite::memory:\"",
+    "`store.url` names a database in memory, which would lose what is owed when the gateway stops: name a file (rejoinder.toml:2)"
+)]
+#[case::a_database_without_its_kind(
+    "[store]\nurl = \"rejoinder.db\"",
+    "`store.url` must be \"sqlite:\" and the path of a file, such as \"sqlite:rejoinder.db\" (rejoinder.toml:2)"
+)]
+#[case::a_secret_of_another_type(
+    "[admin]\ntoken = 5",
+    "`admin.token` must be text in quotes, `{ env = \"NAME\" }`, `{ file = \"path\" }` or `{ generate = true }` (rejoinder.toml:2)"
+)]
+#[case::an_empty_secret("[admin]\n\n\ntoken = \" \"", "`admin.token` is empty (rejoinder.toml:4)")]
+#[case::a_variable_that_is_not_set(
+    "[admin]\ntoken = { env = \"NOT_SET\" }",
+    "`admin.token` is read from the environment variable `NOT_SET`, which is not set: set it, or write the value here (rejoinder.toml:2)"
+)]
+#[case::a_variable_that_is_empty(
+    "[admin]\ntoken = { env = \"SET_TO_NOTHING\" }",
+    "`admin.token` is empty: the environment variable `SET_TO_NOTHING` holds nothing (rejoinder.toml:2)"
+)]
+#[case::a_file_that_is_not_there(
+    "[admin]\ntoken = { file = \"admin.token\" }",
+    "`admin.token` is read from the file …/admin.token, which cannot be read: No such file or directory (os error 2) (rejoinder.toml:2)"
+)]
+#[case::a_file_that_is_empty(
+    "[admin]\ntoken = { file = \"empty\" }",
+    "`admin.token` is empty: the file `empty` holds nothing (rejoinder.toml:2)"
+)]
+#[case::an_api_key_cannot_be_made(
+    "[agents.main]\nkind = \"openai\"\nbase_url = \"http://x\"\nmodel = \"x\"\napi_key = { generate = true }",
+    "`agents.main.api_key` must be text in quotes, `{ env = \"NAME\" }` or `{ file = \"path\" }` (rejoinder.toml:5)"
+)]
+#[case::a_slip_in_a_choice(
+    "[log]\nformat = \"jsn\"",
+    "`log.format` must be `text` or `json`, not `jsn` (did you mean `json`?) (rejoinder.toml:2)"
+)]
+#[case::a_choice_of_another_type(
+    "[log]\nlevel = 3",
+    "`log.level` must be one of `error`, `warn`, `info`, `debug` or `trace`, not a number (rejoinder.toml:2)"
+)]
+#[case::a_platform_that_is_not_in_this_build(
+    "[channels.telegram.main]\ntoken = \"t\"",
+    "`channels.telegram` names a platform that this build does not have: it has `webchat` and `webhook` (rejoinder.toml:1)"
+)]
+#[case::a_slip_in_a_platform(
+    "[channels.webhok.siri]\ntoken = \"t\"",
+    "`channels.webhok` names a platform that this build does not have: it has `webchat` and `webhook` (did you mean `webhook`?) (rejoinder.toml:1)"
+)]
+#[case::a_name_that_cannot_be_one(
+    "[channels.webhook.Siri]\ntoken = \"t\"",
+    "`channels.webhook.Siri` has a name that cannot be used: use a-z, 0-9, `_` and `-`, 64 characters at most (rejoinder.toml:1)"
+)]
+#[case::an_open_hook(
+    "[channels.webhook.siri]\nwait = \"5s\"",
+    "`channels.webhook.siri.token` must be set, or `signing_secret`, or `hub_secret`: a hook is never open (`token = { generate = true }` makes a token) (rejoinder.toml:1)"
+)]
+#[case::a_wait_that_is_too_long(
+    "[channels.webhook.siri]\ntoken = \"t\"\nwait = \"11m\"",
+    "`channels.webhook.siri.wait` must be from 0s to 10m, not 11m (rejoinder.toml:3)"
+)]
+#[case::a_signing_secret_that_is_none(
+    "[channels.webhook.siri]\nsigning_secret = \"abc\"",
+    "`channels.webhook.siri.signing_secret` must be \"whsec_\" and a key in base64, as Standard Webhooks has them (rejoinder.toml:2)"
+)]
+#[case::an_unsigned_callback(
+    "[channels.webhook.siri]\ntoken = \"t\"\ncallback_url = \"http://127.0.0.1/\"",
+    "`channels.webhook.siri.callback_secret` must be set: what is posted to callback_url is signed with it (rejoinder.toml:1)"
+)]
+#[case::a_callback_secret_for_nothing(
+    "[channels.webhook.siri]\ntoken = \"t\"\ncallback_secret = \"whsec_AAAA\"",
+    "`channels.webhook.siri.callback_secret` is not used without `callback_url`: set that, or take this out (rejoinder.toml:3)"
+)]
+#[case::a_callback_that_is_not_http(
+    "[channels.webhook.siri]\ntoken = \"t\"\ncallback_url = \"ftp://host/\"",
+    "`channels.webhook.siri.callback_url` must be a URL that begins with http:// or https://, not \"ftp://host/\" (rejoinder.toml:3)"
+)]
+#[case::a_chat_page_for_all_without_a_token(
+    "[channels.webchat.main]\naccess = \"token\"",
+    "`channels.webchat.main.token` must be set: access is \"token\" (`{ generate = true }` makes one) (rejoinder.toml:1)"
+)]
+#[case::a_token_that_nobody_asks_for(
+    "[channels.webchat.main]\ntoken = \"t\"",
+    "`channels.webchat.main.token` is not asked for while access is \"loopback\": set access = \"token\", or take the token out (rejoinder.toml:2)"
+)]
+#[case::an_access_that_there_is_not(
+    "[channels.webchat.main]\naccess = \"public\"",
+    "`channels.webchat.main.access` must be `loopback` or `token`, not `public` (rejoinder.toml:2)"
+)]
+#[case::a_channel_for_an_agent_that_is_not_there(
+    "[channels.webhook.siri]\ntoken = \"t\"\nagent = \"front-dsk\"",
+    "`channels.webhook.siri.agent` names the agent `front-dsk`, which does not exist: did you mean `front-desk`? (rejoinder.toml:3)"
+)]
+#[case::an_agent_of_no_kind(
+    "[agents.main]\nmodel = \"x\"",
+    "`agents.main.kind` must be set: `front-desk` or `openai` (rejoinder.toml:1)"
+)]
+#[case::an_agent_of_an_unknown_kind(
+    "[agents.main]\nkind = \"openia\"",
+    "`agents.main.kind` must be `front-desk` or `openai`, not `openia` (did you mean `openai`?) (rejoinder.toml:2)"
+)]
+#[case::a_key_for_the_front_desk(
+    "[agents.main]\nkind = \"front-desk\"\nmodel = \"x\"",
+    "`agents.main.model` is unknown: nothing can be set here (rejoinder.toml:3)"
+)]
+#[case::several_agents_and_no_default(
+    "[agents.a]\nkind = \"front-desk\"\n[agents.b]\nkind = \"front-desk\"",
+    "`routing.default_agent` must be set, because there are several agents: `a` or `b` (rejoinder.toml:1)"
+)]
+#[case::a_default_agent_that_does_not_exist(
+    "[agents.main]\nkind = \"front-desk\"\n[routing]\ndefault_agent = \"boss\"",
+    "`routing.default_agent` names the agent `boss`, which does not exist: there is only `main` (rejoinder.toml:4)"
+)]
+#[case::no_turns_at_all(
+    "[routing]\nmax_concurrent_turns = 0",
+    "`routing.max_concurrent_turns` must be a whole number from 1 to 4096, not 0 (rejoinder.toml:2)"
+)]
+#[case::a_soft_deadline_after_the_hard_one(
+    "[guard]\nsoft_deadline = \"10m\"",
+    "`guard.soft_deadline` must be shorter than guard.hard_deadline, or \"off\" (rejoinder.toml:2)"
+)]
+#[case::a_hard_deadline_before_the_soft_one(
+    "[guard]\nhard_deadline = \"20s\"",
+    "`guard.hard_deadline` must be longer than guard.soft_deadline: set that too, to less or to \"off\" (rejoinder.toml:2)"
+)]
+#[case::a_ladder_for_a_platform_that_is_not_in_this_build(
+    "[guard.ladder.telegram.direct]\nsilent = [{ say = \"silent\" }]",
+    "`guard.ladder.telegram` is for no platform of this build and no channel: there are `webchat`, `webhook`, `webchat.main` and `webhook.default` (rejoinder.toml:1)"
+)]
+#[case::a_kind_of_chat_that_there_is_not(
+    "[guard.ladder.webchat.dierct]\nsilent = [{ say = \"silent\" }]",
+    "`guard.ladder.webchat.dierct` is unknown: did you mean `direct`? (rejoinder.toml:1)"
+)]
+#[case::a_cause_that_there_is_not(
+    "[guard.ladder.webchat.direct]\nslient = [{ say = \"silent\" }]",
+    "`guard.ladder.webchat.direct.slient` is unknown: did you mean `silent`? (rejoinder.toml:2)"
+)]
+fn a_mistake_is_named_with_its_key_file_and_line(#[case] toml: &str, #[case] said: &str) {
+    let machine = Machine::with_toml(toml).with_file("empty", "\n").with_environment(&[("SET_TO_NOTHING", "")]);
+
+    assert_eq!(machine.errors(), format!("config key {said}"));
+}
+
+#[test]
+fn everything_that_is_wrong_is_said_at_once_in_the_order_of_the_file() {
+    let machine = Machine::with_toml(
+        r#"[server]
+listen = "localhost:7420"
+body_limit = "1 TiB"
+drain = "20 parsecs"
+request_timeout = 20
+colour = "blue"
+
+[channels.webhook.siri]
+token = ""
+wiat = "5s"
+
+[agents.main]
+kind = "openai"
+modle = "llama3.1"
+temperature = 3
+max_tokens = 0
+
+[routing]
+default_agent = "mian"
+
+[guard]
+soft_deadline = "-5s"
+max_runs = -1
+late_answer = "drop"
+"#,
+    );
+
+    insta::assert_snapshot!(machine.errors(), @r#"
+    15 problems in the configuration:
+      config key `server.listen` must be an IP address and a port such as "127.0.0.1:7420", not "localhost:7420" (rejoinder.toml:2)
+      config key `server.body_limit` must be a size from "1 KiB" to "64 MiB", not "1 TiB" (rejoinder.toml:3)
+      config key `server.drain` must be a duration such as "250ms", "20s", "10m" or "1h30m", not "20 parsecs" (rejoinder.toml:4)
+      config key `server.request_timeout` must be a duration such as "250ms", "20s", "10m" or "1h30m", not 20 (rejoinder.toml:5)
+      config key `server.colour` is unknown; known here: `listen`, `public_url`, `body_limit`, `request_timeout` and `drain` (rejoinder.toml:6)
+      config key `channels.webhook.siri.token` is empty (rejoinder.toml:9)
+      config key `channels.webhook.siri.wiat` is unknown: did you mean `wait`? (rejoinder.toml:10)
+      config key `agents.main.base_url` must be set (rejoinder.toml:12)
+      config key `agents.main.modle` is unknown: did you mean `model`? (rejoinder.toml:14)
+      config key `agents.main.temperature` must be a number from 0 to 2, not 3 (rejoinder.toml:15)
+      config key `agents.main.max_tokens` must be a whole number from 1 to 1000000, not 0 (rejoinder.toml:16)
+      config key `routing.default_agent` names the agent `mian`, which does not exist: did you mean `main`? (rejoinder.toml:19)
+      config key `guard.soft_deadline` must be from 10ms to 24h, not -5s (rejoinder.toml:22)
+      config key `guard.max_runs` must be a whole number from 1 to 100, not -1 (rejoinder.toml:23)
+      config key `guard.late_answer` must be `deliver` or `record`, not `drop` (rejoinder.toml:24)
+    "#);
+}
+
+#[test]
+fn every_rung_that_leads_nowhere_is_named() {
+    let wrong_names = Machine::with_toml(
+        r#"[guard.ladder.webchat.direct]
+silent = [{ handoff = "boss" }, { clarify = "what" }, { say = "silnt" }, { react = "ok" }]
+error = []
+"#,
+    );
+    let wrong_shapes = Machine::with_toml(
+        r#"[guard.ladder.webchat.direct]
+silent = [{ say = "silent", react = "👀" }]
+error = [{ shout = "failed" }]
+timeout = "late"
+refused = ["say"]
+"#,
+    );
+
+    insta::assert_snapshot!(wrong_names.errors(), @r#"
+    5 problems in the configuration:
+      config key `guard.ladder.webchat.direct.silent[0].handoff` names the agent `boss`, which does not exist: there is only `front-desk` (rejoinder.toml:2)
+      config key `guard.ladder.webchat.direct.silent[1].clarify` names the question `what`, which does not exist: there is only `what_next` (rejoinder.toml:2)
+      config key `guard.ladder.webchat.direct.silent[2].say` names the template `silnt`, which does not exist: did you mean `silent`? (rejoinder.toml:2)
+      config key `guard.ladder.webchat.direct.silent[3].react` must be one emoji (rejoinder.toml:2)
+      config key `guard.ladder.webchat.direct.error` is empty: name at least one rung, or a turn that is owed an answer would get none (rejoinder.toml:3)
+    "#);
+    insta::assert_snapshot!(wrong_shapes.errors(), @r#"
+    4 problems in the configuration:
+      config key `guard.ladder.webchat.direct.silent[0]` must name exactly one of `handoff`, `clarify`, `say` or `react`, not 2 of them (rejoinder.toml:2)
+      config key `guard.ladder.webchat.direct.error[0]` must be one of `handoff`, `clarify`, `say` or `react`, not `shout` (rejoinder.toml:3)
+      config key `guard.ladder.webchat.direct.timeout` must be a list, not text (rejoinder.toml:4)
+      config key `guard.ladder.webchat.direct.refused[0]` needs a value: write it as `{ name = "value" }` (rejoinder.toml:5)
+    "#);
+}
+
+#[test]
+fn questions_and_templates_that_nobody_could_use_are_named() {
+    let questions = Machine::with_toml(
+        r#"[guard.clarify.one]
+question = "?"
+choices = ["a"]
+[guard.clarify.two]
+question = "?"
+choices = ["a", "a", ""]
+"#,
+    );
+    let empty = Machine::with_toml(
+        r#"[guard.clarify.one]
+question = " "
+choices = ["a", "b"]
+[guard.clarify.two]
+choices = [1, 2]
+"#,
+    );
+    let templates = Machine::with_toml(
+        r#"[guard.templates]
+flaied = "x"
+late = ""
+[guard.templates.webhok]
+late = "x"
+[guard.templates.webhook]
+laet = "x"
+"#,
+    );
+
+    insta::assert_snapshot!(questions.errors(), @r#"
+    3 problems in the configuration:
+      config key `guard.clarify.one.choices` must be a list of 2 to 8 texts, not of 1 (rejoinder.toml:3)
+      config key `guard.clarify.two.choices[1]` is there twice: nobody could tell which was picked (rejoinder.toml:6)
+      config key `guard.clarify.two.choices[2]` is empty (rejoinder.toml:6)
+    "#);
+    insta::assert_snapshot!(empty.errors(), @r#"
+    3 problems in the configuration:
+      config key `guard.clarify.one.question` is empty (rejoinder.toml:2)
+      config key `guard.clarify.two.question` must be set (rejoinder.toml:4)
+      config key `guard.clarify.two.choices[0]` must be a string, not 1 (rejoinder.toml:5)
+    "#);
+    insta::assert_snapshot!(templates.errors(), @r#"
+    4 problems in the configuration:
+      config key `guard.templates.flaied` is not said by the gateway nor by any ladder: did you mean `failed`? (rejoinder.toml:2)
+      config key `guard.templates.late` is empty: a person would be shown nothing (rejoinder.toml:3)
+      config key `guard.templates.webhok` is for no platform of this build and no channel: did you mean `webhook`? (rejoinder.toml:4)
+      config key `guard.templates.webhook.laet` is unknown: did you mean `late`? (rejoinder.toml:7)
+    "#);
+}
+
+#[test]
+fn what_is_not_toml_is_named_with_its_line() {
+    let machine = Machine::with_toml("[server]\nlisten = \"127.0.0.1:1\ndrain = 5s\n");
+
+    insta::assert_snapshot!(machine.errors(), @r#"
+    2 problems in the configuration:
+      not TOML: invalid basic string, expected `"` (rejoinder.toml:2)
+      not TOML: string values must be quoted, expected literal string (rejoinder.toml:3)
+    "#);
+}

@@ -1,0 +1,64 @@
+//! Where the file is looked for.
+
+use rejoinder_config::ConfigSource;
+
+use crate::Machine;
+
+const SIRI: &str = "[channels.webhook.siri]\ntoken = \"t\"";
+
+fn source(machine: &Machine) -> ConfigSource {
+    machine.load().expect("it is right").source
+}
+
+fn file(path: impl Into<std::path::PathBuf>) -> ConfigSource {
+    ConfigSource::File(path.into())
+}
+
+#[test]
+fn the_first_file_of_the_four_places_is_taken() {
+    let mut machine = Machine::new();
+    let dir = machine.dir.path().to_owned();
+    let home = dir.display().to_string();
+    assert_eq!(source(&machine), ConfigSource::Defaults);
+
+    machine = machine.with_file(".config/rejoinder/rejoinder.toml", SIRI).with_environment(&[("HOME", &home)]);
+    assert_eq!(source(&machine), file(dir.join(".config/rejoinder/rejoinder.toml")));
+
+    machine = machine.with_file("rejoinder.toml", SIRI);
+    assert_eq!(source(&machine), file("rejoinder.toml"));
+
+    machine = machine
+        .with_file("by-variable.toml", SIRI)
+        .with_environment(&[("HOME", &home), ("REJOINDER_CONFIG", "by-variable.toml")]);
+    assert_eq!(source(&machine), file("by-variable.toml"));
+
+    machine = machine.with_file("by-flag.toml", SIRI);
+    machine.options.path = Some("by-flag.toml".into());
+    assert_eq!(source(&machine), file("by-flag.toml"));
+}
+
+#[test]
+fn the_users_directory_is_where_xdg_says() {
+    let machine = Machine::new().with_file("xdg/rejoinder/rejoinder.toml", SIRI);
+    let xdg = machine.dir.path().join("xdg");
+    let machine = machine.with_environment(&[("HOME", "/nowhere"), ("XDG_CONFIG_HOME", &xdg.display().to_string())]);
+
+    assert_eq!(source(&machine), file(xdg.join("rejoinder/rejoinder.toml")));
+}
+
+#[test]
+fn a_file_that_was_asked_for_must_be_there() {
+    let by_variable = Machine::with_toml(SIRI).with_environment(&[("REJOINDER_CONFIG", "gone.toml")]);
+    let mut by_flag = Machine::with_toml(SIRI);
+    by_flag.options.path = Some("gone.toml".into());
+
+    insta::assert_snapshot!(by_variable.errors(), @"config file gone.toml (named by $REJOINDER_CONFIG) cannot be read: No such file or directory (os error 2)");
+    insta::assert_snapshot!(by_flag.errors(), @"config file gone.toml (named by --config) cannot be read: No such file or directory (os error 2)");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_not_passed_over() {
+    let machine = Machine::new().with_file("rejoinder.toml/inside", "");
+
+    insta::assert_snapshot!(machine.errors(), @"config file rejoinder.toml (found without being named) cannot be read: Is a directory (os error 21)");
+}

@@ -1,0 +1,91 @@
+//! Secrets are found where the file says, and seen nowhere.
+
+use rejoinder_config::{Config, Token};
+use rstest::rstest;
+use secrecy::ExposeSecret;
+
+use crate::Machine;
+
+const SEEN: &str = "sesame-4f1c";
+
+fn token(config: &Config) -> &str {
+    match &config.channels.webhook["siri"].token {
+        Some(Token::Given(secret)) => secret.get().expose_secret(),
+        other => panic!("a token was given, not {other:?}"),
+    }
+}
+
+#[test]
+fn a_secret_is_read_inline_from_the_environment_or_from_a_file() {
+    let inline = Machine::with_toml("[channels.webhook.siri]\ntoken = \"sesame-4f1c\"");
+    let from_env = Machine::with_toml("[channels.webhook.siri]\ntoken = { env = \"SIRI_TOKEN\" }")
+        .with_environment(&[("SIRI_TOKEN", SEEN)]);
+    let from_file = Machine::with_toml("[channels.webhook.siri]\ntoken = { file = \"secrets/siri\" }")
+        .with_file("secrets/siri", "sesame-4f1c\n");
+
+    for machine in [inline, from_env, from_file] {
+        assert_eq!(token(&machine.config()), SEEN);
+    }
+}
+
+#[test]
+fn a_secrets_file_is_looked_for_beside_the_config_file() {
+    let mut machine = Machine::new()
+        .with_file("etc/rejoinder.toml", "[channels.webhook.siri]\ntoken = { file = \"siri.token\" }")
+        .with_file("etc/siri.token", SEEN);
+    machine.options.path = Some("etc/rejoinder.toml".into());
+
+    assert_eq!(token(&machine.config()), SEEN);
+}
+
+#[test]
+fn a_secret_is_not_seen_in_what_is_printed() {
+    let machine = Machine::with_toml(
+        r#"
+        [admin]
+        token = "sesame-4f1c"
+        [channels.webchat.main]
+        access = "token"
+        token = "sesame-4f1c"
+        [channels.webhook.siri]
+        token = { env = "SIRI_TOKEN" }
+        signing_secret = "whsec_c2VzYW1lLTRmMWM="
+        hub_secret = "sesame-4f1c"
+        callback_url = "http://127.0.0.1/"
+        callback_secret = "whsec_c2VzYW1lLTRmMWM="
+        [agents.main]
+        kind = "openai"
+        base_url = "http://127.0.0.1:11434/v1"
+        model = "llama3.1"
+        api_key = "sesame-4f1c"
+        "#,
+    )
+    .with_environment(&[("SIRI_TOKEN", SEEN), ("REJOINDER__ADMIN__TOKEN", SEEN)]);
+    let loaded = machine.load().expect("it is right");
+
+    let printed = [format!("{loaded:#?}"), format!("{:?}", machine.options), loaded.config.to_toml_redacted()];
+    for printed in &printed {
+        assert!(!printed.contains(SEEN) && !printed.contains("c2VzYW1lLTRmMWM"), "{printed}");
+    }
+    assert_eq!(printed[2].matches("\"***\"").count(), 7, "{}", printed[2]);
+}
+
+/// Whatever is wrong with it, and wherever it was written by mistake.
+#[rstest]
+#[case::not_a_signing_key("[channels.webhook.siri]\nsigning_secret = \"sesame-4f1c\"")]
+#[case::in_a_list("[admin]\ntoken = [\"sesame-4f1c\"]")]
+#[case::under_another_name("[admin]\ntoken = { value = \"sesame-4f1c\" }")]
+#[case::not_asked_for("[channels.webchat.main]\ntoken = \"sesame-4f1c\"")]
+#[case::under_an_unknown_key("[admin]\ntokn = \"sesame-4f1c\"")]
+#[case::in_a_url("[agents.main]\nkind = \"openai\"\nmodel = \"x\"\nbase_url = \"http://me:sesame-4f1c@host/\"")]
+#[case::in_the_store("[store]\nurl = \"postgres://me:sesame-4f1c@host/db\"")]
+#[case::never_closed("[admin]\ntoken = \"sesame-4f1c")]
+#[case::without_quotes("[admin]\ntoken = sesame-4f1c")]
+#[case::twice("[admin]\ntoken = \"sesame-4f1c\"\ntoken = \"sesame-4f1c\"")]
+fn a_secret_is_not_seen_in_an_error(#[case] toml: &str) {
+    let machine = Machine::with_toml(toml);
+    let errors = machine.load().expect_err("it is wrong");
+
+    assert!(!errors.to_string().contains("sesame"), "{errors}");
+    assert!(!format!("{errors:?}").contains("sesame"), "{errors:?}");
+}
