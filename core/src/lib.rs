@@ -19,11 +19,14 @@ mod agent;
 mod channel;
 mod clock;
 mod commands;
+#[cfg(feature = "testing")]
+pub mod conformance;
 mod conversation;
 mod crash;
 mod delivery;
 mod engine;
 mod event;
+pub mod explain;
 mod hub;
 mod ids;
 mod intake;
@@ -53,6 +56,6 @@ pub use settings::{Policies, Question, Settings, Words};
 pub use store::{FallbackView, Shown, Store, StoreError, TurnStatus, TurnView};
 
 pub use rejoinder_guard::{
-    Attachment, Cause, End, Expectation, Ladder, LateAnswer, Obligation, OnUnknown, Outcome, Policy, Reply, Rung, Shim,
-    SignalKind, State, Timestamp, Via,
+    Attachment, Cause, End, Expectation, Ladder, LateAnswer, Obligation, OnUnknown, Outcome, Policy, Reply, Rung,
+    Settlement, Shim, SignalKind, State, Timestamp, Via,
 };

@@ -1,1 +1,13 @@
 //! The durable store, on sqlx: SQLite.
+//!
+//! This crate turns the port `rejoinder_core::store::Store` into rows, and rows into records. It never
+//! decides anything about a turn: what is owed, what is sent and when is the guard's and the core's.
+//!
+//! To add a query: add it to the port, then to `sqlite/read` or `sqlite/write`, and a check of it to
+//! `rejoinder_core::conformance::store`. To change the schema: add a file to `migrations/sqlite`; a file
+//! that was released is never edited. To add a database: give it a folder beside `sqlite`, with the same
+//! file names, and run the conformance suite on it.
+
+mod sqlite;
+
+pub use sqlite::{OpenError, OpenOptions, SqliteStore};

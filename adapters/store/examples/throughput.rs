@@ -1,0 +1,146 @@
+//! How many turns a second the store takes: accepted in one commit, settled in another.
+//!
+//! `cargo run --release -p rejoinder-store --example throughput [callers] [turns] [directory]`
+
+use std::{sync::Arc, time::Instant};
+
+use rejoinder_core::{
+    Action, ChannelId, ChatKind, Class, Clock, Content, ConversationId, ConversationRef, DeliveryId, Directed, EventId,
+    EventKind, Expectation, InboundEvent, Line, Obligation, Outcome, Policy, Reply, Sender, SenderKind, SessionId,
+    SignalKind, Speaker, Store, SystemClock, TurnId, Via,
+    conformance::new_delivery,
+    store::{
+        Commit, DeliveryRecord, DeliveryState, NewEvent, NewTurn, RunEnd, RunStart, Stored, TranscriptLine, Transition,
+        TurnChange,
+    },
+};
+use rejoinder_guard::Event;
+use rejoinder_store::{OpenOptions, SqliteStore};
+
+#[tokio::main]
+async fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let callers: usize = arguments.next().map_or(64, |text| text.parse().expect("callers is a number"));
+    let turns: usize = arguments.next().map_or(40_000, |text| text.parse().expect("turns is a number"));
+    let directory = arguments.next().map_or_else(tempfile::tempdir, tempfile::tempdir_in).expect("a directory is made");
+
+    let path = directory.path().join("throughput.db");
+    let store = Arc::new(SqliteStore::open(OpenOptions::new(&path)).await.expect("the store opens"));
+    let each = turns / callers;
+    let started = Instant::now();
+    let tasks: Vec<_> = (0..callers)
+        .map(|caller| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move {
+                let mut latencies = Vec::with_capacity(each);
+                for number in 0..each {
+                    let started = Instant::now();
+                    turn(&*store, caller, number).await;
+                    latencies.push(started.elapsed());
+                }
+                latencies
+            })
+        })
+        .collect();
+    let mut latencies = Vec::with_capacity(turns);
+    for task in tasks {
+        latencies.extend(task.await.expect("a caller goes on to its end"));
+    }
+    let elapsed = started.elapsed();
+    latencies.sort_unstable();
+    let at = |share: usize| latencies[(latencies.len() - 1) * share / 1000];
+    println!(
+        "{} turns, {callers} callers: {:.0} turns/s; a turn takes {:?} (median), {:?} (99 %), {:?} (worst)",
+        latencies.len(),
+        latencies.len() as f64 / elapsed.as_secs_f64(),
+        at(500),
+        at(990),
+        at(1000),
+    );
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    for line in status.lines().filter(|line| line.starts_with("VmRSS") || line.starts_with("VmHWM")) {
+        println!("{line}");
+    }
+    store.close().await;
+}
+
+/// One turn, as a hook has it: two commits.
+async fn turn(store: &dyn Store, caller: usize, number: usize) {
+    let policy = Policy::default();
+    let now = SystemClock.now();
+    let conversation = ConversationRef::new(ChannelId::new("webhook", "default"), &format!("caller-{caller}"));
+    let id = TurnId::new(now);
+    let mut obligation = Obligation::open(Expectation::Answer, &policy, None, now);
+    let _ = obligation.on(Event::Begin, &policy, now);
+    let event = InboundEvent {
+        conversation: conversation.clone(),
+        chat: ChatKind::Direct,
+        external_id: format!("{caller}-{number}"),
+        revision: 0,
+        message_id: None,
+        sender: Sender { id: "ann".to_owned(), name: None, kind: SenderKind::Person },
+        kind: EventKind::Message,
+        directed: Directed::Asked,
+        text: "What is the weather like today in the city?".to_owned(),
+        attachments: Vec::new(),
+        quoted: None,
+        patience: None,
+        received_at: now,
+        raw: r#"{"message":"What is the weather like today in the city?","sender":"ann"}"#.to_owned(),
+    };
+    let new = NewEvent {
+        id: EventId::new(now),
+        event: Arc::new(event),
+        turn: Some(NewTurn {
+            id,
+            agent: "main".into(),
+            obligation: obligation.clone(),
+            run: Some(RunStart { turn: id, number: 1, agent: "main".into(), at: now }),
+            conversation: ConversationId::new(now),
+            session: SessionId::new(now),
+        }),
+    };
+    let stored = store.accept(vec![new], None).await.expect("the event is accepted");
+    let [Stored::Turn { session, .. }] = stored[..] else { panic!("the event is new") };
+
+    let answer = "It is sunny, with a light wind from the west.";
+    let _ = obligation.on(Event::Outcome(Outcome::Reply(Reply::text(answer))), &policy, now);
+    let _ = obligation.on(Event::Delivered { claim: 1, messages: vec![id.to_string()] }, &policy, now);
+    let line = |speaker, text: &str| TranscriptLine {
+        session,
+        turn: id,
+        line: Line { speaker, text: text.to_owned(), at: now },
+    };
+    let transition = Transition {
+        turns: vec![TurnChange { turn: id, expected: 1, obligation, at: now }],
+        deliveries: vec![new_delivery(DeliveryRecord {
+            id: DeliveryId::new(now),
+            turn: id,
+            claim: 1,
+            part: 1,
+            parts: 1,
+            conversation,
+            class: Class::Final,
+            signal: SignalKind::Reply,
+            via: Via::Answer,
+            is_copy: false,
+            action: Action::Send { content: Content { text: answer.to_owned(), ..Content::default() }, reply_to: None },
+            state: DeliveryState::Delivered,
+            attempts: 0,
+            next_attempt_at: now,
+            labelled: false,
+            message_ids: vec![id.to_string()],
+            error: None,
+            created_at: now,
+            delivered_at: Some(now),
+            fetched_at: None,
+        })],
+        runs_ended: vec![RunEnd { turn: id, number: 1, at: now, end: "reply".to_owned(), detail: None, usage: None }],
+        transcript: vec![
+            line(Speaker::Person, "What is the weather like today in the city?"),
+            line(Speaker::Agent, answer),
+        ],
+        ..Transition::default()
+    };
+    assert_eq!(store.commit(transition).await.expect("the transition is carried out"), Commit::Done);
+}

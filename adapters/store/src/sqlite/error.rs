@@ -1,0 +1,41 @@
+//! What SQLite's errors mean to a caller.
+
+use rejoinder_core::StoreError;
+
+/// SQLite's primary result codes (<https://www.sqlite.org/rescode.html>).
+const BUSY: u32 = 5;
+const LOCKED: u32 = 6;
+const NOMEM: u32 = 7;
+const READONLY: u32 = 8;
+const IOERR: u32 = 10;
+const CORRUPT: u32 = 11;
+const FULL: u32 = 13;
+const CANTOPEN: u32 = 14;
+const NOTADB: u32 = 26;
+
+/// The primary result code of an error that the database gave.
+fn code(error: &sqlx::Error) -> Option<u32> {
+    let extended: u32 = error.as_database_error()?.code()?.parse().ok()?;
+    Some(extended & 0xff)
+}
+
+/// Whether the file is there and is not a database, or a broken one.
+pub(super) fn is_unreadable(error: &sqlx::Error) -> bool {
+    matches!(code(error), Some(NOTADB | CORRUPT))
+}
+
+/// An error of sqlx, named by what the caller does next.
+pub(super) fn store_error(error: sqlx::Error) -> StoreError {
+    match code(&error) {
+        Some(BUSY | LOCKED | NOMEM | READONLY | IOERR | FULL | CANTOPEN) => StoreError::Unavailable(error.to_string()),
+        Some(CORRUPT | NOTADB) => StoreError::Corrupt(error.to_string()),
+        Some(_) => StoreError::Failed(error.to_string()),
+        None => match error {
+            sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::WorkerCrashed => {
+                StoreError::Unavailable(error.to_string())
+            }
+            sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => StoreError::Corrupt(error.to_string()),
+            _ => StoreError::Failed(error.to_string()),
+        },
+    }
+}

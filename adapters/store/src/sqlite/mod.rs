@@ -1,0 +1,166 @@
+//! The store on SQLite: one writer, a few readers.
+
+mod error;
+mod open;
+mod read;
+mod stored;
+mod write;
+mod writer;
+
+use async_trait::async_trait;
+use rejoinder_core::{
+    ChannelId, ConversationId, ConversationRef, Line, SessionId, SharedClock, Store, StoreError, Timestamp, TurnId,
+    TurnView,
+    store::{
+        Backlog, BlockedScope, Commit, CursorMove, DeliveryRecord, Dossier, NewEvent, Stored, Transition, TurnFilter,
+        TurnRecord, TurnSummary, WaitingTurn,
+    },
+};
+use sqlx::SqlitePool;
+
+pub use open::{OpenError, OpenOptions};
+
+use writer::{Outcome, Work, Writer};
+
+/// A SQLite database as the store.
+///
+/// It lets its process's lock on the database go when it was [closed](Self::close), or a moment after it
+/// was dropped.
+#[derive(Debug)]
+pub struct SqliteStore {
+    readers: SqlitePool,
+    /// `None` when it was opened for reading only.
+    writer: Option<Writer>,
+    clock: SharedClock,
+}
+
+impl SqliteStore {
+    /// Finishes what is being written, writes the log back into the database and closes it. Every later
+    /// call fails.
+    pub async fn close(&self) {
+        self.readers.close().await;
+        if let Some(writer) = &self.writer {
+            writer.close().await;
+        }
+    }
+
+    async fn write(&self, work: Work) -> Result<Outcome, StoreError> {
+        match &self.writer {
+            Some(writer) => writer.write(work).await,
+            None => Err(StoreError::Failed("the store was opened for reading only".to_owned())),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn accept(&self, events: Vec<NewEvent>, cursor: Option<CursorMove>) -> Result<Vec<Stored>, StoreError> {
+        match self.write(Work::Accept { events, cursor }).await? {
+            Outcome::Accepted(stored) => Ok(stored),
+            other => unreachable!("accepting was answered with {other:?}"),
+        }
+    }
+
+    async fn commit(&self, transition: Transition) -> Result<Commit, StoreError> {
+        match self.write(Work::Commit(Box::new(transition))).await? {
+            Outcome::Committed(commit) => Ok(commit),
+            other => unreachable!("a transition was answered with {other:?}"),
+        }
+    }
+
+    async fn block(&self, blocked: BlockedScope) -> Result<(), StoreError> {
+        self.write(Work::Block(blocked)).await.map(drop)
+    }
+
+    fn mark_fetched(&self, turn: TurnId, at: Timestamp) {
+        if let Some(writer) = &self.writer {
+            writer.write_later(Work::Fetched { turn, at });
+        }
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        self.write(Work::Probe).await.map(drop)
+    }
+
+    async fn cursor(&self, channel: &ChannelId, name: &str) -> Result<Option<String>, StoreError> {
+        read::cursor(&self.readers, channel, name).await
+    }
+
+    async fn turn(&self, turn: TurnId) -> Result<Option<TurnRecord>, StoreError> {
+        read::turn(&self.readers, turn).await
+    }
+
+    async fn next_waiting(&self, conversation: ConversationId) -> Result<Option<TurnRecord>, StoreError> {
+        read::next_waiting(&self.readers, conversation).await
+    }
+
+    async fn waiting(&self, after: Option<TurnId>, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
+        read::waiting(&self.readers, after, limit).await
+    }
+
+    async fn running(&self, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+        read::running(&self.readers, after, limit).await
+    }
+
+    async fn open_turns(&self, conversation: ConversationId) -> Result<Vec<TurnId>, StoreError> {
+        read::open_turns(&self.readers, conversation).await
+    }
+
+    async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+        read::due(&self.readers, now, limit).await
+    }
+
+    async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {
+        read::next_wake(&self.readers).await
+    }
+
+    async fn next_delivery(&self, conversation: &ConversationRef) -> Result<Option<DeliveryRecord>, StoreError> {
+        read::next_delivery(&self.readers, conversation).await
+    }
+
+    async fn deliverable(&self, now: Timestamp, limit: u32) -> Result<Vec<ConversationRef>, StoreError> {
+        read::deliverable(&self.readers, now, limit).await
+    }
+
+    async fn interrupted(&self) -> Result<Vec<DeliveryRecord>, StoreError> {
+        read::interrupted(&self.readers).await
+    }
+
+    async fn claim_deliveries(&self, turn: TurnId, claim: u32) -> Result<Vec<DeliveryRecord>, StoreError> {
+        read::claim_deliveries(&self.readers, turn, claim).await
+    }
+
+    async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<Line>, StoreError> {
+        read::transcript(&self.readers, session, limit).await
+    }
+
+    async fn blocked(&self, now: Timestamp) -> Result<Vec<BlockedScope>, StoreError> {
+        read::blocked(&self.readers, now).await
+    }
+
+    async fn view(&self, turn: TurnId) -> Result<Option<TurnView>, StoreError> {
+        read::view(&self.readers, turn).await
+    }
+
+    async fn views(
+        &self,
+        conversation: &ConversationRef,
+        before: Option<TurnId>,
+        limit: u32,
+    ) -> Result<Vec<TurnView>, StoreError> {
+        read::views(&self.readers, conversation, before, limit).await
+    }
+
+    async fn list_turns(&self, filter: &TurnFilter) -> Result<Vec<TurnSummary>, StoreError> {
+        let now = filter.now.unwrap_or_else(|| self.clock.now());
+        read::list(&self.readers, filter, now).await
+    }
+
+    async fn dossier(&self, turn: TurnId) -> Result<Option<Dossier>, StoreError> {
+        read::dossier(&self.readers, turn).await
+    }
+
+    async fn backlog(&self) -> Result<Backlog, StoreError> {
+        read::backlog(&self.readers).await
+    }
+}

@@ -1,0 +1,269 @@
+//! Opening a database: its directory, its lock, its schema.
+
+use std::{
+    fs::{File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use rejoinder_core::{SharedClock, SystemClock};
+use sqlx::{
+    ConnectOptions, Connection, SqliteConnection, SqlitePool,
+    migrate::Migrator,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+
+use super::{SqliteStore, error, writer::Writer};
+
+static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/sqlite");
+
+/// How many connections read at once.
+const READERS: u32 = 3;
+
+/// Which database to open, and how.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// The database file; it and its directory are made when they do not exist.
+    pub path: PathBuf,
+    /// The clock, for what a caller gives no time for.
+    pub clock: SharedClock,
+    /// How long a write waits for another program that holds the database before it gives up.
+    pub busy_timeout: Duration,
+}
+
+impl OpenOptions {
+    /// The database at `path`, on the machine's clock.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), clock: Arc::new(SystemClock), busy_timeout: Duration::from_secs(5) }
+    }
+}
+
+/// Why a database was not opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Its directory cannot be made.
+    #[error("cannot make the directory {path}")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Another process has it open.
+    #[error("the database {path} is in use by another process, which holds {lock}")]
+    InUse {
+        /// The database.
+        path: PathBuf,
+        /// The lock file.
+        lock: PathBuf,
+    },
+    /// Its lock file cannot be used.
+    #[error("cannot lock {lock}")]
+    Lock {
+        /// The lock file.
+        lock: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// There is nothing to read yet.
+    #[error("there is no database at {path} yet: it is made when the gateway first runs")]
+    Missing {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// A newer version of this program wrote it.
+    #[error("the database {path} has schema version {found}, and this program knows {known}: use a newer version")]
+    Newer {
+        /// The database.
+        path: PathBuf,
+        /// Its schema version.
+        found: i64,
+        /// The latest schema version this program knows.
+        known: i64,
+    },
+    /// Only for reading: an older version of this program wrote it.
+    #[error(
+        "the database {path} has schema version {found}, and this program reads {known}: it is brought up to date \
+         when the gateway next runs"
+    )]
+    Older {
+        /// The database.
+        path: PathBuf,
+        /// Its schema version.
+        found: i64,
+        /// The schema version this program reads.
+        known: i64,
+    },
+    /// The file is no database, or a broken one.
+    #[error("{path} is not a readable SQLite database: {reason}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite said.
+        reason: String,
+    },
+    /// Bringing its schema up to date failed.
+    #[error("the schema of {path} cannot be brought up to date: {reason}")]
+    Migration {
+        /// The database.
+        path: PathBuf,
+        /// What went wrong.
+        reason: String,
+    },
+    /// Anything else SQLite said.
+    #[error("cannot open the database {path}")]
+    Database {
+        /// The database.
+        path: PathBuf,
+        /// What it said.
+        #[source]
+        source: sqlx::Error,
+    },
+    /// The writer's thread cannot be started.
+    #[error("cannot start the writer's thread")]
+    Thread(#[source] io::Error),
+}
+
+impl OpenError {
+    fn database(path: &Path, source: sqlx::Error) -> Self {
+        let path = path.to_owned();
+        if error::is_unreadable(&source) {
+            Self::Unreadable { path, reason: source.to_string() }
+        } else {
+            Self::Database { path, source }
+        }
+    }
+}
+
+impl SqliteStore {
+    /// Opens a database for reading and writing, and brings its schema up to date. Only one process at
+    /// a time gets it.
+    ///
+    /// # Errors
+    /// When it is in use, cannot be read or written, or was written by a newer version.
+    pub async fn open(options: OpenOptions) -> Result<Self, OpenError> {
+        let OpenOptions { path, clock, busy_timeout } = options;
+        if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+            std::fs::create_dir_all(directory)
+                .map_err(|source| OpenError::Directory { path: directory.to_owned(), source })?;
+        }
+        let lock = lock(&path)?;
+
+        let writing = writing(&path, busy_timeout);
+        let mut connection = writing.connect().await.map_err(|source| OpenError::database(&path, source))?;
+        if let Err(error) = bring_up_to_date(&mut connection, &path).await {
+            // The connection closes with the error that matters already in hand.
+            let _ = connection.close().await;
+            return Err(error);
+        }
+        let writer = Writer::start(connection, writing, path.clone(), lock).map_err(OpenError::Thread)?;
+        Ok(Self { readers: readers(&path, busy_timeout), writer: Some(writer), clock })
+    }
+
+    /// Opens a database for reading, also while another process has it open for writing.
+    ///
+    /// # Errors
+    /// When it does not exist yet, cannot be read, or has another schema version than this program's.
+    pub async fn open_read_only(path: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let path = path.as_ref();
+        if !path.try_exists().unwrap_or(true) {
+            return Err(OpenError::Missing { path: path.to_owned() });
+        }
+        let readers = readers(path, Duration::from_secs(5));
+        let mut connection = readers.acquire().await.map_err(|source| OpenError::database(path, source))?;
+        let found = version(&mut connection).await.map_err(|source| OpenError::database(path, source))?;
+        drop(connection);
+        match (found, known()) {
+            (found, known) if found > known => Err(OpenError::Newer { path: path.to_owned(), found, known }),
+            (found, known) if found < known => Err(OpenError::Older { path: path.to_owned(), found, known }),
+            _ => Ok(Self { readers, writer: None, clock: Arc::new(SystemClock) }),
+        }
+    }
+}
+
+/// Takes the lock that keeps a second process out, for as long as the file stays open.
+fn lock(path: &Path) -> Result<File, OpenError> {
+    let mut lock = path.as_os_str().to_owned();
+    lock.push(".lock");
+    let lock = PathBuf::from(lock);
+    let opened = File::options().create(true).truncate(false).write(true).open(&lock);
+    let file = match opened {
+        Ok(file) => file,
+        Err(source) => return Err(OpenError::Lock { lock, source }),
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: path.to_owned(), lock }),
+        Err(TryLockError::Error(source)) => Err(OpenError::Lock { lock, source }),
+    }
+}
+
+/// How the writer connects.
+fn writing(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(true)
+        .busy_timeout(busy_timeout)
+        // In pages of 4 KiB. A bound for the log while writes never pause; see `Writer::checkpoint`.
+        .pragma("wal_autocheckpoint", "4000")
+        // In bytes: what the log's file is cut to once it was written back.
+        .pragma("journal_size_limit", "16777216")
+        // In KiB.
+        .pragma("cache_size", "-8000")
+        .row_buffer_size(256)
+        .thread_name(|_| "store-sqlite".to_owned())
+        .disable_statement_logging()
+}
+
+/// Connections that read.
+fn readers(path: &Path, busy_timeout: Duration) -> SqlitePool {
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .read_only(true)
+        .busy_timeout(busy_timeout)
+        .pragma("wal_autocheckpoint", "0")
+        .pragma("cache_size", "-1000")
+        .thread_name(|number| format!("store-read-{number}"))
+        .disable_statement_logging();
+    SqlitePoolOptions::new()
+        .min_connections(0)
+        .max_connections(READERS)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false)
+        .connect_lazy_with(options)
+}
+
+/// The latest schema version that this program knows.
+fn known() -> i64 {
+    MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0)
+}
+
+/// The schema version of a database; 0 when it has none.
+async fn version(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> {
+    let table = "select count(*) from sqlite_master where type = 'table' and name = '_sqlx_migrations'";
+    let tables: i64 = sqlx::query_scalar(table).fetch_one(&mut *connection).await?;
+    if tables == 0 {
+        return Ok(0);
+    }
+    sqlx::query_scalar("select coalesce(max(version), 0) from _sqlx_migrations").fetch_one(connection).await
+}
+
+async fn bring_up_to_date(connection: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
+    let found = version(connection).await.map_err(|source| OpenError::database(path, source))?;
+    if found > known() {
+        return Err(OpenError::Newer { path: path.to_owned(), found, known: known() });
+    }
+    MIGRATIONS
+        .run(connection)
+        .await
+        .map_err(|error| OpenError::Migration { path: path.to_owned(), reason: error.to_string() })
+}

@@ -1,0 +1,112 @@
+//! Lists and counts for the operator.
+
+use rejoinder_core::{
+    FallbackView, Obligation, Settlement, State, StoreError, Timestamp, TurnId, TurnStatus, Via,
+    store::{Backlog, TurnFilter, TurnListState, TurnSummary},
+};
+use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
+
+use super::{Columns, store_error};
+
+pub(in crate::sqlite) async fn list(
+    pool: &SqlitePool,
+    filter: &TurnFilter,
+    now: Timestamp,
+) -> Result<Vec<TurnSummary>, StoreError> {
+    // What is open, overdue or undeliverable is found from what is owed: few rows of a long history.
+    let from = match filter.state {
+        _ if filter.conversation.is_some() => "turns as t cross join obligations as o on o.turn_id = t.id",
+        None | Some(TurnListState::Settled) => "turns as t cross join obligations as o on o.turn_id = t.id",
+        Some(TurnListState::Open) => {
+            "obligations as o indexed by obligations_live cross join turns as t on t.id = o.turn_id"
+        }
+        Some(TurnListState::Overdue) => {
+            "obligations as o indexed by obligations_wake cross join turns as t on t.id = o.turn_id"
+        }
+        Some(TurnListState::Undeliverable) => {
+            "obligations as o indexed by obligations_undeliverable cross join turns as t on t.id = o.turn_id"
+        }
+    };
+    let mut sql = QueryBuilder::<Sqlite>::new(
+        "select t.id, t.conversation_id, c.channel, c.chat, c.thread, t.accepted_at, t.agent, o.owed, o.state, o.wake_at,
+        o.ended_at, o.body from ",
+    );
+    sql.push(from).push(" cross join conversations as c on c.id = t.conversation_id where t.id < ");
+    sql.push_bind(filter.before.map_or(uuid::Uuid::max(), TurnId::as_uuid));
+    match filter.state {
+        None => {}
+        Some(TurnListState::Open) => {
+            sql.push(" and o.ended_at is null and o.owed = 1");
+        }
+        Some(TurnListState::Settled) => {
+            sql.push(" and o.state = 'settled'");
+        }
+        Some(TurnListState::Undeliverable) => {
+            sql.push(" and o.state = 'undeliverable'");
+        }
+        Some(TurnListState::Overdue) => {
+            sql.push(" and o.ended_at is null and o.owed = 1 and o.wake_at is not null and o.wake_at < ");
+            sql.push_bind(now.as_millis());
+        }
+    }
+    if let Some(channel) = &filter.channel {
+        sql.push(" and c.channel = ").push_bind(channel.as_str());
+    }
+    if let Some(conversation) = filter.conversation {
+        sql.push(" and t.conversation_id = ").push_bind(conversation.as_uuid());
+    }
+    if let Some(since) = filter.since {
+        sql.push(" and t.accepted_at >= ").push_bind(since.as_millis());
+    }
+    if let Some(until) = filter.until {
+        sql.push(" and t.accepted_at < ").push_bind(until.as_millis());
+    }
+    sql.push(" order by t.id desc limit ").push_bind(filter.limit);
+    let rows = sql.build().fetch_all(pool).await.map_err(store_error)?;
+    rows.iter().map(summary).collect()
+}
+
+pub(in crate::sqlite) async fn backlog(pool: &SqlitePool) -> Result<Backlog, StoreError> {
+    let sql = "select
+        (select count(*) from obligations where ended_at is null and owed = 1) as open,
+        (select count(*) from obligations where work = 'waiting') as waiting,
+        (select count(*) from deliveries where state = 'pending') as pending,
+        (select count(*) from obligations where state = 'undeliverable') as undeliverable";
+    let row = sqlx::query(sql).fetch_one(pool).await.map_err(store_error)?;
+    let count = |column| row.value::<i64>(column).map(|count| u64::try_from(count).unwrap_or(0));
+    Ok(Backlog {
+        open: count("open")?,
+        waiting: count("waiting")?,
+        pending_deliveries: count("pending")?,
+        undeliverable: count("undeliverable")?,
+    })
+}
+
+fn summary(row: &SqliteRow) -> Result<TurnSummary, StoreError> {
+    let obligation: Obligation = row.json("body")?;
+    let (signal, fallback) = match obligation.state() {
+        State::Settled(Settlement::Signal { signal, via, .. }) => (Some(*signal), fallback(via)),
+        _ => (None, None),
+    };
+    Ok(TurnSummary {
+        turn_id: row.id("id")?,
+        conversation_id: row.id("conversation_id")?,
+        conversation: row.conversation()?,
+        accepted_at: row.at("accepted_at")?,
+        agent: row.value::<String>("agent")?.into(),
+        owed: row.value("owed")?,
+        state: row.value("state")?,
+        status: TurnStatus::of(&obligation),
+        signal,
+        fallback,
+        wake_at: row.at_maybe("wake_at")?,
+        ended_at: row.at_maybe("ended_at")?,
+    })
+}
+
+fn fallback(via: &Via) -> Option<FallbackView> {
+    match via {
+        Via::Fallback { cause, rung } => Some(FallbackView { cause: *cause, rung: rung.to_string() }),
+        _ => None,
+    }
+}

@@ -1,0 +1,253 @@
+//! Turns, and what is to be done about them.
+
+use std::sync::Arc;
+
+use rejoinder_core::{
+    ConversationId, InboundEvent, Line, SessionId, StoreError, Timestamp, TurnId,
+    store::{AttemptRecord, AuditEntry, Dossier, RunRecord, TurnRecord, WaitingTurn},
+};
+use sqlx::{SqlitePool, sqlite::SqliteRow};
+
+use super::{
+    Columns,
+    deliveries::{delivery, select_deliveries},
+    store_error,
+};
+use crate::sqlite::stored::Details;
+
+/// `select` of whole turn records, `o` (the obligation) joined with `t` (the turn) and `e` (the event).
+macro_rules! select_turns {
+    ($rest:literal) => {
+        concat!(
+            "select t.id, o.version, o.body, o.ended_at, t.conversation_id, t.session_id, t.agent, t.accepted_at, ",
+            "(select count(*) from runs as r where r.turn_id = t.id) as runs, ",
+            "exists (select 1 from transcript as l where l.session_id = t.session_id) as has_history, ",
+            "e.channel, e.chat, e.thread, e.external_id, e.revision, e.text, e.details, e.raw, e.received_at ",
+            "from obligations as o cross join turns as t on t.id = o.turn_id cross join events as e on e.id = t.event_id ",
+            $rest
+        )
+    };
+}
+
+pub(in crate::sqlite) async fn turn(pool: &SqlitePool, turn: TurnId) -> Result<Option<TurnRecord>, StoreError> {
+    let row = sqlx::query(select_turns!("where o.turn_id = ?"))
+        .bind(turn.as_uuid())
+        .fetch_optional(pool)
+        .await
+        .map_err(store_error)?;
+    row.as_ref().map(record).transpose()
+}
+
+pub(in crate::sqlite) async fn next_waiting(
+    pool: &SqlitePool,
+    conversation: ConversationId,
+) -> Result<Option<TurnRecord>, StoreError> {
+    let sql = select_turns!(
+        "where o.conversation_id = ? and o.ended_at is null and o.work = 'waiting' order by o.turn_id limit 1"
+    );
+    let row = sqlx::query(sql).bind(conversation.as_uuid()).fetch_optional(pool).await.map_err(store_error)?;
+    row.as_ref().map(record).transpose()
+}
+
+pub(in crate::sqlite) async fn waiting(
+    pool: &SqlitePool,
+    after: Option<TurnId>,
+    limit: u32,
+) -> Result<Vec<WaitingTurn>, StoreError> {
+    let sql = "
+        select o.turn_id, o.conversation_id, c.channel, c.chat, c.thread
+        from obligations as o indexed by obligations_waiting cross join conversations as c on c.id = o.conversation_id
+        where o.work = 'waiting' and o.turn_id > ?
+        order by o.turn_id
+        limit ?";
+    let rows = sqlx::query(sql).bind(id_after(after)).bind(limit).fetch_all(pool).await.map_err(store_error)?;
+    let turn = |row: &SqliteRow| {
+        Ok(WaitingTurn {
+            turn: row.id("turn_id")?,
+            conversation: row.conversation()?,
+            conversation_id: row.id("conversation_id")?,
+        })
+    };
+    rows.iter().map(turn).collect()
+}
+
+pub(in crate::sqlite) async fn running(
+    pool: &SqlitePool,
+    after: Option<TurnId>,
+    limit: u32,
+) -> Result<Vec<TurnId>, StoreError> {
+    let sql = "
+        select turn_id from obligations indexed by obligations_running
+        where work = 'running' and turn_id > ? order by turn_id limit ?";
+    let rows = sqlx::query(sql).bind(id_after(after)).bind(limit).fetch_all(pool).await.map_err(store_error)?;
+    rows.iter().map(|row| row.id("turn_id")).collect()
+}
+
+pub(in crate::sqlite) async fn open_turns(
+    pool: &SqlitePool,
+    conversation: ConversationId,
+) -> Result<Vec<TurnId>, StoreError> {
+    let sql = "
+        select turn_id from obligations
+        where conversation_id = ? and ended_at is null and owed = 1 order by turn_id";
+    let rows = sqlx::query(sql).bind(conversation.as_uuid()).fetch_all(pool).await.map_err(store_error)?;
+    rows.iter().map(|row| row.id("turn_id")).collect()
+}
+
+pub(in crate::sqlite) async fn due(pool: &SqlitePool, now: Timestamp, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+    let sql = "
+        select turn_id from obligations
+        where wake_at is not null and wake_at <= ? order by wake_at limit ?";
+    let rows = sqlx::query(sql).bind(now.as_millis()).bind(limit).fetch_all(pool).await.map_err(store_error)?;
+    rows.iter().map(|row| row.id("turn_id")).collect()
+}
+
+pub(in crate::sqlite) async fn next_wake(pool: &SqlitePool) -> Result<Option<Timestamp>, StoreError> {
+    let sql = "
+        select min(at) from (
+            select min(wake_at) as at from obligations where wake_at is not null
+            union all
+            select * from (
+                select d.next_attempt_at
+                from deliveries as d
+                where d.state = 'pending' and not exists (
+                    select 1 from deliveries as e
+                    where e.conversation_id = d.conversation_id and e.state in ('pending', 'sending')
+                        and e.seq < d.seq)
+                order by d.next_attempt_at
+                limit 1))";
+    let at: Option<i64> = sqlx::query_scalar(sql).fetch_one(pool).await.map_err(store_error)?;
+    Ok(at.map(Timestamp::from_millis))
+}
+
+pub(in crate::sqlite) async fn transcript(
+    pool: &SqlitePool,
+    session: SessionId,
+    limit: u32,
+) -> Result<Vec<Line>, StoreError> {
+    let sql = "
+        select speaker, text, at from transcript where session_id = ?
+        order by turn_id desc, at desc, case speaker when 'person' then 0 when 'agent' then 1 else 2 end desc
+        limit ?";
+    let rows = sqlx::query(sql).bind(session.as_uuid()).bind(limit).fetch_all(pool).await.map_err(store_error)?;
+    let line =
+        |row: &SqliteRow| Ok(Line { speaker: row.name("speaker")?, text: row.value("text")?, at: row.at("at")? });
+    rows.iter().rev().map(line).collect()
+}
+
+pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Result<Option<Dossier>, StoreError> {
+    // One transaction: all of it as of one moment.
+    let mut reading = pool.begin().await.map_err(store_error)?;
+    let row = sqlx::query(select_turns!("where o.turn_id = ?"))
+        .bind(turn.as_uuid())
+        .fetch_optional(&mut *reading)
+        .await
+        .map_err(store_error)?;
+    let Some(row) = row else { return Ok(None) };
+
+    let runs = sqlx::query("select * from runs where turn_id = ? order by number")
+        .bind(turn.as_uuid())
+        .fetch_all(&mut *reading)
+        .await
+        .map_err(store_error)?;
+    let deliveries = sqlx::query(select_deliveries!(
+        "from deliveries as d join conversations as c on c.id = d.conversation_id
+        where d.turn_id = ? order by d.claim, d.part, d.is_copy, d.seq"
+    ))
+    .bind(turn.as_uuid())
+    .fetch_all(&mut *reading)
+    .await
+    .map_err(store_error)?;
+    let attempts = sqlx::query(
+        "select a.* from deliveries as d cross join attempts as a on a.delivery_id = d.id
+        where d.turn_id = ? order by a.started_at, d.claim, d.part, d.seq, a.number",
+    )
+    .bind(turn.as_uuid())
+    .fetch_all(&mut *reading)
+    .await
+    .map_err(store_error)?;
+    let audit = sqlx::query("select * from audit where turn_id = ? order by id")
+        .bind(turn.as_uuid())
+        .fetch_all(&mut *reading)
+        .await
+        .map_err(store_error)?;
+    reading.commit().await.map_err(store_error)?;
+
+    Ok(Some(Dossier {
+        turn: record(&row)?,
+        accepted_at: row.at("accepted_at")?,
+        ended_at: row.at_maybe("ended_at")?,
+        runs: runs.iter().map(run).collect::<Result<_, _>>()?,
+        deliveries: deliveries.iter().map(delivery).collect::<Result<_, _>>()?,
+        attempts: attempts.iter().map(attempt).collect::<Result<_, _>>()?,
+        audit: audit.iter().map(remark).collect::<Result<_, _>>()?,
+    }))
+}
+
+/// Below every id, where there is none to start after.
+fn id_after(after: Option<TurnId>) -> uuid::Uuid {
+    after.map_or(uuid::Uuid::nil(), TurnId::as_uuid)
+}
+
+/// A turn from a row of `select_turns!`.
+fn record(row: &SqliteRow) -> Result<TurnRecord, StoreError> {
+    let details: Details<'static> = row.json("details")?;
+    Ok(TurnRecord {
+        id: row.id("id")?,
+        version: row.value("version")?,
+        obligation: row.json("body")?,
+        conversation: row.id("conversation_id")?,
+        session: row.id("session_id")?,
+        agent: row.value::<String>("agent")?.into(),
+        runs: row.value("runs")?,
+        has_history: row.value("has_history")?,
+        event: Arc::new(InboundEvent {
+            conversation: row.conversation()?,
+            chat: details.chat,
+            external_id: row.value("external_id")?,
+            revision: row.value("revision")?,
+            message_id: details.message_id.map(Into::into),
+            sender: details.sender.into_owned(),
+            kind: details.kind.into_owned(),
+            directed: details.directed,
+            text: row.value("text")?,
+            attachments: details.attachments.into_owned(),
+            quoted: details.quoted.map(Into::into),
+            patience: details.patience,
+            received_at: row.at("received_at")?,
+            raw: row.value("raw")?,
+        }),
+    })
+}
+
+fn run(row: &SqliteRow) -> Result<RunRecord, StoreError> {
+    Ok(RunRecord {
+        number: row.value("number")?,
+        agent: row.value::<String>("agent")?.into(),
+        started_at: row.at("started_at")?,
+        ended_at: row.at_maybe("ended_at")?,
+        end: row.value("ending")?,
+        detail: row.value("detail")?,
+        usage: row.json_maybe("usage")?,
+    })
+}
+
+fn attempt(row: &SqliteRow) -> Result<AttemptRecord, StoreError> {
+    Ok(AttemptRecord {
+        delivery: row.id("delivery_id")?,
+        number: row.value("number")?,
+        started_at: row.at("started_at")?,
+        ended_at: row.at_maybe("ended_at")?,
+        result: row.value("result")?,
+        detail: row.value("detail")?,
+    })
+}
+
+fn remark(row: &SqliteRow) -> Result<AuditEntry, StoreError> {
+    Ok(AuditEntry {
+        turn: row.id("turn_id")?,
+        at: row.at("at")?,
+        kind: row.value("kind")?,
+        detail: row.value("detail")?,
+    })
+}

@@ -1,0 +1,106 @@
+//! Turns, as the people on either end see them.
+
+use std::collections::HashMap;
+
+use rejoinder_core::{
+    ConversationRef, Obligation, Shown, SignalKind, StoreError, TurnId, TurnStatus, TurnView, store::DeliveryRecord,
+};
+use sqlx::{SqliteConnection, SqlitePool, sqlite::SqliteRow};
+
+use super::{
+    Columns,
+    deliveries::{delivery, select_deliveries},
+    store_error, thread,
+};
+use crate::sqlite::stored::Details;
+
+/// `select` of what a view shows of a turn itself.
+macro_rules! select_views {
+    ($rest:literal) => {
+        concat!("select t.id, t.accepted_at, o.body, e.channel, e.chat, e.thread, e.text, e.details ", $rest)
+    };
+}
+
+pub(in crate::sqlite) async fn view(pool: &SqlitePool, turn: TurnId) -> Result<Option<TurnView>, StoreError> {
+    let mut reading = pool.begin().await.map_err(store_error)?;
+    let sql = select_views!(
+        "from turns as t cross join obligations as o on o.turn_id = t.id cross join events as e on e.id = t.event_id
+        where t.id = ?"
+    );
+    let rows = sqlx::query(sql).bind(turn.as_uuid()).fetch_all(&mut *reading).await.map_err(store_error)?;
+    let views = with_signals(&mut reading, &rows).await?;
+    reading.commit().await.map_err(store_error)?;
+    Ok(views.into_iter().next())
+}
+
+pub(in crate::sqlite) async fn views(
+    pool: &SqlitePool,
+    conversation: &ConversationRef,
+    before: Option<TurnId>,
+    limit: u32,
+) -> Result<Vec<TurnView>, StoreError> {
+    let mut reading = pool.begin().await.map_err(store_error)?;
+    let sql = select_views!(
+        "from conversations as c
+        cross join turns as t on t.conversation_id = c.id
+        cross join obligations as o on o.turn_id = t.id
+        cross join events as e on e.id = t.event_id
+        where c.channel = ? and c.chat = ? and c.thread = ? and t.id < ?
+        order by t.id desc
+        limit ?"
+    );
+    let mut rows = sqlx::query(sql)
+        .bind(conversation.channel.as_str())
+        .bind(&*conversation.chat)
+        .bind(thread(conversation))
+        .bind(before.map_or(uuid::Uuid::max(), TurnId::as_uuid))
+        .bind(limit)
+        .fetch_all(&mut *reading)
+        .await
+        .map_err(store_error)?;
+    rows.reverse();
+    let views = with_signals(&mut reading, &rows).await?;
+    reading.commit().await.map_err(store_error)?;
+    Ok(views)
+}
+
+/// The views of turns, in the order of their rows, each with what was shown.
+async fn with_signals(connection: &mut SqliteConnection, rows: &[SqliteRow]) -> Result<Vec<TurnView>, StoreError> {
+    let turns: Vec<TurnId> = rows.iter().map(|row| row.id("id")).collect::<Result<_, _>>()?;
+    let turns = serde_json::to_string(&turns).expect("ids are text");
+    // The parts of the latest claim that has arrived whole.
+    let sql = select_deliveries!(
+        "from json_each(?) as j
+        cross join deliveries as d on d.turn_id = unhex(j.value, '-')
+        cross join conversations as c on c.id = d.conversation_id
+        where d.is_copy = 0 and d.claim = (
+            select max(p.claim) from deliveries as p
+            where p.turn_id = d.turn_id and p.is_copy = 0 and p.state = 'delivered' and not exists (
+                select 1 from deliveries as q
+                where q.turn_id = p.turn_id and q.claim = p.claim and q.is_copy = 0 and q.state <> 'delivered'))
+        order by d.turn_id, d.part"
+    );
+    let mut parts: HashMap<TurnId, Vec<DeliveryRecord>> = HashMap::with_capacity(rows.len());
+    for row in sqlx::query(sql).bind(turns).fetch_all(connection).await.map_err(store_error)? {
+        let delivery = delivery(&row)?;
+        parts.entry(delivery.turn).or_default().push(delivery);
+    }
+    rows.iter().map(|row| view_of(row, &parts)).collect()
+}
+
+fn view_of(row: &SqliteRow, parts: &HashMap<TurnId, Vec<DeliveryRecord>>) -> Result<TurnView, StoreError> {
+    let turn_id = row.id("id")?;
+    let obligation: Obligation = row.json("body")?;
+    let details: Details<'static> = row.json("details")?;
+    let parts = parts.get(&turn_id).map_or(&[][..], Vec::as_slice);
+    let is_deferral = parts.first().is_some_and(|part| part.signal == SignalKind::Deferral);
+    Ok(TurnView {
+        turn_id,
+        conversation: row.conversation()?,
+        at: row.at("accepted_at")?,
+        text: row.value("text")?,
+        attachments: details.attachments.into_owned(),
+        status: TurnStatus::of(&obligation),
+        shown: Shown::of(parts, obligation.due().filter(|_| is_deferral)),
+    })
+}

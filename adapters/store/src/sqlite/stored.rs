@@ -1,0 +1,71 @@
+//! How values of the core look as columns.
+
+use std::{borrow::Cow, time::Duration};
+
+use rejoinder_core::{
+    Attachment, ChatKind, Directed, EventKind, Expectation, InboundEvent, Obligation, Sender, Timestamp,
+};
+use serde::{Deserialize, Serialize};
+
+/// What an event's row keeps as JSON: whatever has no column of its own.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Details<'a> {
+    pub(super) chat: ChatKind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) message_id: Option<Cow<'a, str>>,
+    pub(super) sender: Cow<'a, Sender>,
+    pub(super) kind: Cow<'a, EventKind>,
+    pub(super) directed: Directed,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub(super) attachments: Cow<'a, [Attachment]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) quoted: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) patience: Option<Duration>,
+}
+
+impl<'a> Details<'a> {
+    pub(super) fn of(event: &'a InboundEvent) -> Self {
+        Self {
+            chat: event.chat,
+            message_id: event.message_id.as_deref().map(Cow::Borrowed),
+            sender: Cow::Borrowed(&event.sender),
+            kind: Cow::Borrowed(&event.kind),
+            directed: event.directed,
+            attachments: Cow::Borrowed(&event.attachments),
+            quoted: event.quoted.as_deref().map(Cow::Borrowed),
+            patience: event.patience,
+        }
+    }
+}
+
+/// An obligation, and the columns that repeat what is searched for.
+#[derive(Serialize)]
+pub(super) struct ObligationColumns<'a> {
+    owed: bool,
+    state: &'static str,
+    work: Option<&'static str>,
+    wake_at: Option<Timestamp>,
+    ended: bool,
+    body: &'a Obligation,
+}
+
+impl<'a> ObligationColumns<'a> {
+    pub(super) fn of(obligation: &'a Obligation) -> Self {
+        let work = if obligation.is_waiting() {
+            Some("waiting")
+        } else if obligation.is_running() {
+            Some("running")
+        } else {
+            None
+        };
+        Self {
+            owed: obligation.expectation() == Expectation::Answer,
+            state: obligation.state().as_str(),
+            work,
+            wake_at: obligation.wake_at(),
+            ended: obligation.state().is_final(),
+            body: obligation,
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! The one writer: a thread with the only connection that writes.
+//!
+//! It takes whatever is waiting, writes it in one transaction, commits once, and answers everyone. While
+//! it commits, the next batch gathers by itself. Requests are carried out also when whoever asked is gone.
+
+use std::{
+    fs::File,
+    io,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+use rejoinder_core::{
+    StoreError, Timestamp, TurnId,
+    store::{BlockedScope, Commit, CursorMove, NewEvent, Stored, Transition},
+};
+use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
+use tokio::sync::{mpsc, oneshot};
+
+use super::{error::store_error, write};
+
+/// The most requests of one transaction, so that none waits for long.
+const BATCH: usize = 256;
+
+/// How many requests may wait for the writer; the next ones wait to be let in.
+const WAITING: usize = 1024;
+
+/// How long nothing was asked before the log is written back.
+const IDLE: Duration = Duration::from_millis(500);
+
+/// Something to write.
+#[derive(Debug)]
+pub(super) enum Work {
+    Accept { events: Vec<NewEvent>, cursor: Option<CursorMove> },
+    Commit(Box<Transition>),
+    Block(BlockedScope),
+    Fetched { turn: TurnId, at: Timestamp },
+    Probe,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    Accepted(Vec<Stored>),
+    Committed(Commit),
+    Done,
+}
+
+#[derive(Debug)]
+enum Message {
+    Write(Work, Option<oneshot::Sender<Result<Outcome, StoreError>>>),
+    Close(oneshot::Sender<()>),
+}
+
+/// The way to the writer's thread.
+#[derive(Debug)]
+pub(super) struct Writer(mpsc::Sender<Message>);
+
+impl Writer {
+    /// Starts the thread; `lock` is held until it has closed the database.
+    pub(super) fn start(
+        connection: SqliteConnection,
+        options: SqliteConnectOptions,
+        path: PathBuf,
+        lock: File,
+    ) -> io::Result<Self> {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || {
+            let database = Database { connection: Some(connection), options, path, unsaved: false };
+            runtime.block_on(run(receiver, database));
+            drop(lock);
+        })?;
+        Ok(Self(sender))
+    }
+
+    /// Has `work` done, in a transaction together with what others want.
+    pub(super) async fn write(&self, work: Work) -> Result<Outcome, StoreError> {
+        let (answer, answered) = oneshot::channel();
+        let closed = || StoreError::Unavailable("the store is closed".to_owned());
+        self.0.send(Message::Write(work, Some(answer))).await.map_err(|_| closed())?;
+        answered.await.map_err(|_| closed())?
+    }
+
+    /// Has `work` done some time, if there is room for it.
+    pub(super) fn write_later(&self, work: Work) {
+        // No room, or closed: what comes this way may be dropped.
+        let _ = self.0.try_send(Message::Write(work, None));
+    }
+
+    /// Ends the thread after what is waiting; returns when the database is closed.
+    pub(super) async fn close(&self) {
+        let (answer, answered) = oneshot::channel();
+        if self.0.send(Message::Close(answer)).await.is_ok() {
+            // An error means that the thread has ended, which is what was asked for.
+            let _ = answered.await;
+        }
+        self.0.closed().await;
+    }
+}
+
+async fn run(mut receiver: mpsc::Receiver<Message>, mut database: Database) {
+    let mut messages = Vec::with_capacity(BATCH);
+    let mut closing = Vec::new();
+    while closing.is_empty() {
+        if database.unsaved {
+            match tokio::time::timeout(IDLE, receiver.recv()).await {
+                Ok(Some(message)) => messages.push(message),
+                Ok(None) => break,
+                Err(_) => {
+                    database.checkpoint().await;
+                    continue;
+                }
+            }
+        } else {
+            match receiver.recv().await {
+                Some(message) => messages.push(message),
+                None => break,
+            }
+        }
+        while messages.len() < BATCH
+            && let Ok(message) = receiver.try_recv()
+        {
+            messages.push(message);
+        }
+
+        let (mut works, mut answers) = (Vec::with_capacity(messages.len()), Vec::with_capacity(messages.len()));
+        for message in messages.drain(..) {
+            match message {
+                Message::Write(work, answer) => {
+                    works.push(work);
+                    answers.push(answer);
+                }
+                Message::Close(answer) => closing.push(answer),
+            }
+        }
+        for (answer, outcome) in answers.into_iter().zip(database.write(&works).await) {
+            match (answer, outcome) {
+                // Whoever asked may be gone; it is written all the same.
+                (Some(answer), outcome) => drop(answer.send(outcome)),
+                (None, Ok(_)) => {}
+                (None, Err(error)) => tracing::debug!(%error, "a remark was not stored"),
+            }
+        }
+    }
+    // From here on a request is told that the store is closed.
+    drop(receiver);
+    database.close().await;
+    drop(closing);
+}
+
+/// The connection that writes, opened again when it broke.
+struct Database {
+    connection: Option<SqliteConnection>,
+    options: SqliteConnectOptions,
+    path: PathBuf,
+    /// Whether something was written since the log was last written back.
+    unsaved: bool,
+}
+
+impl Database {
+    /// Writes all of `works`, in one transaction; when that fails by the fault of one of them, each in
+    /// its own. The outcomes are in the order of the works.
+    async fn write(&mut self, works: &[Work]) -> Vec<Result<Outcome, StoreError>> {
+        if works.is_empty() {
+            return Vec::new();
+        }
+        let started = Instant::now();
+        let outcomes = match self.transaction(works).await {
+            Ok(outcomes) => outcomes.into_iter().map(Ok).collect(),
+            Err(error @ StoreError::Unavailable(_)) => works.iter().map(|_| Err(error.clone())).collect(),
+            Err(error) if works.len() == 1 => vec![Err(error)],
+            Err(error) => {
+                tracing::warn!(%error, requests = works.len(), "a batch failed, its requests are written one by one");
+                let mut outcomes = Vec::with_capacity(works.len());
+                for work in works {
+                    outcomes.push(self.alone(work).await);
+                }
+                outcomes
+            }
+        };
+        #[expect(clippy::cast_precision_loss, reason = "a batch is small")]
+        metrics::histogram!("rejoinder_store_batch_requests").record(works.len() as f64);
+        metrics::histogram!("rejoinder_store_batch_seconds").record(started.elapsed());
+        outcomes
+    }
+
+    async fn alone(&mut self, work: &Work) -> Result<Outcome, StoreError> {
+        let outcomes = self.transaction(std::slice::from_ref(work)).await?;
+        outcomes.into_iter().next().ok_or_else(|| StoreError::Failed("a request had no outcome".to_owned()))
+    }
+
+    async fn transaction(&mut self, works: &[Work]) -> Result<Vec<Outcome>, StoreError> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.reopen().await?,
+        };
+        match committed(&mut connection, works).await {
+            Ok(outcomes) => {
+                self.connection = Some(connection);
+                self.unsaved = true;
+                Ok(outcomes)
+            }
+            Err(error) => {
+                // A connection that cannot be rolled back, or that met trouble with its file, is not used again.
+                let rolled_back = execute(&mut connection, "rollback").await.is_ok();
+                if rolled_back && !matches!(error, StoreError::Unavailable(_)) {
+                    self.connection = Some(connection);
+                } else {
+                    let _ = connection.close().await;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn reopen(&self) -> Result<SqliteConnection, StoreError> {
+        // A file that is gone is not made anew: an empty database would deny what is owed.
+        let options = self.options.clone().create_if_missing(false);
+        let connection = options.connect().await.map_err(store_error)?;
+        tracing::debug!(path = %self.path.display(), "the database was opened again");
+        Ok(connection)
+    }
+
+    /// Writes the log back into the database, as far as readers let it. Nobody else does: writing back
+    /// from two connections at once is what SQLite before 3.51.3 gets wrong.
+    async fn checkpoint(&mut self) {
+        self.unsaved = false;
+        if let Some(connection) = &mut self.connection
+            && let Err(error) = execute(connection, "pragma wal_checkpoint(passive)").await
+        {
+            tracing::debug!(%error, "the log was not written back");
+        }
+    }
+
+    async fn close(&mut self) {
+        if let Some(mut connection) = self.connection.take() {
+            if let Err(error) = execute(&mut connection, "pragma wal_checkpoint(truncate)").await {
+                tracing::debug!(%error, "the log was not written back");
+            }
+            if let Err(error) = connection.close().await {
+                tracing::warn!(%error, "the database was not closed well");
+            }
+        }
+    }
+}
+
+async fn committed(connection: &mut SqliteConnection, works: &[Work]) -> Result<Vec<Outcome>, StoreError> {
+    execute(connection, "begin immediate").await.map_err(store_error)?;
+    let outcomes = write::all(connection, works).await?;
+    execute(connection, "commit").await.map_err(store_error)?;
+    Ok(outcomes)
+}
+
+async fn execute(connection: &mut SqliteConnection, sql: &'static str) -> Result<(), sqlx::Error> {
+    sqlx::query(sql).execute(connection).await.map(drop)
+}
