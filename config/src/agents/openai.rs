@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{
-    Deserialize, Deserializer, Serialize,
+    Deserialize, Deserializer, Serialize, Serializer,
     de::{Error, Unexpected},
 };
 use url::Url;
@@ -28,11 +28,11 @@ pub struct OpenAi {
     /// Shown as `Authorization: Bearer …`.
     pub api_key: Option<Secret>,
     /// What the model is told before each conversation.
-    #[serde(default, deserialize_with = "text::filled_option")]
-    pub system_prompt: Option<String>,
+    #[serde(default = "default_system_prompt", deserialize_with = "text::filled")]
+    pub system_prompt: String,
     /// How freely the model picks its words, from 0 to 2. The server's own choice when it is not set.
-    #[serde(default, deserialize_with = "temperature")]
-    pub temperature: Option<f64>,
+    #[serde(default, serialize_with = "write_temperature", deserialize_with = "read_temperature")]
+    pub temperature: Option<f32>,
     /// The most tokens that an answer may have. The server's own choice when it is not set.
     #[serde(default, deserialize_with = "number::between_option::<_, 1, 1_000_000>")]
     pub max_tokens: Option<u32>,
@@ -45,30 +45,27 @@ pub struct OpenAi {
     /// How many characters of earlier messages the model is shown at most; the oldest go first.
     #[serde(default = "default_history_chars", deserialize_with = "number::between::<_, 0, 10_000_000>")]
     pub history_chars: u32,
-    /// How long the server may take until the first token.
+    /// How long the server may take until the first sign of an answer; it may have to load the model.
     #[serde(
         default = "default_first_token_timeout",
         serialize_with = "duration::write",
         deserialize_with = "duration::between::<_, 10, HOUR>"
     )]
     pub first_token_timeout: Duration,
-    /// How long the stream may pause between tokens.
+    /// How long the server may then say nothing.
     #[serde(
         default = "default_idle_timeout",
         serialize_with = "duration::write",
         deserialize_with = "duration::between::<_, 10, HOUR>"
     )]
     pub idle_timeout: Duration,
-    /// How long one answer may take as a whole.
-    #[serde(
-        default = "default_timeout",
-        serialize_with = "duration::write",
-        deserialize_with = "duration::between::<_, 10, { 24 * HOUR }>"
-    )]
-    pub timeout: Duration,
 }
 
 impl Section for OpenAi {}
+
+fn default_system_prompt() -> String {
+    "You are a helpful assistant. Answer briefly, in the language of the person.".to_owned()
+}
 
 const fn default_tools() -> bool {
     true
@@ -79,7 +76,7 @@ const fn default_history_messages() -> u32 {
 }
 
 const fn default_history_chars() -> u32 {
-    48_000
+    16_000
 }
 
 fn default_first_token_timeout() -> Duration {
@@ -90,14 +87,19 @@ fn default_idle_timeout() -> Duration {
     Duration::from_millis(60 * SECOND)
 }
 
-fn default_timeout() -> Duration {
-    Duration::from_millis(10 * MINUTE)
-}
-
-fn temperature<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
-    let temperature = f64::deserialize(deserializer)?;
+fn read_temperature<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f32>, D::Error> {
+    let temperature = f32::deserialize(deserializer)?;
     if (0.0..=2.0).contains(&temperature) {
         return Ok(Some(temperature));
     }
-    Err(D::Error::invalid_value(Unexpected::Float(temperature), &"a number from 0 to 2"))
+    Err(D::Error::invalid_value(Unexpected::Float(temperature.into()), &"a number from 0 to 2"))
+}
+
+/// Writes the digits that were read, not those of the nearest binary fraction.
+#[expect(clippy::ref_option, clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference to the field")]
+fn write_temperature<S: Serializer>(temperature: &Option<f32>, serializer: S) -> Result<S::Ok, S::Error> {
+    match temperature.and_then(|temperature| temperature.to_string().parse::<f64>().ok()) {
+        Some(temperature) => serializer.serialize_some(&temperature),
+        None => serializer.serialize_none(),
+    }
 }

@@ -39,8 +39,8 @@ impl Channels {
     pub(crate) fn read(node: &Node, key: &Key, reader: &mut Reader<'_>) -> Self {
         let mut channels = Self::default();
         entries(node, key, reader, |platform, node, key, reader| match platform {
-            "webchat" => channels.webchat = channels_of(node, key, reader),
-            "webhook" => channels.webhook = channels_of(node, key, reader),
+            "webchat" => channels.webchat = channels_of(node, key, reader, &webchat::RESERVED_NAMES),
+            "webhook" => channels.webhook = channels_of(node, key, reader, &[]),
             unknown => {
                 let hint = nearest(unknown, PLATFORMS.into_iter())
                     .map_or_else(String::new, |nearest| format!(" (did you mean `{nearest}`?)"));
@@ -55,13 +55,16 @@ impl Channels {
     }
 }
 
-fn channels_of<T>(node: &Node, key: &Key, reader: &mut Reader<'_>) -> BTreeMap<String, T>
+fn channels_of<T>(node: &Node, key: &Key, reader: &mut Reader<'_>, reserved: &[&str]) -> BTreeMap<String, T>
 where
     T: crate::check::Section + serde::de::DeserializeOwned,
 {
     let mut channels = BTreeMap::new();
     entries(node, key, reader, |name, node, key, reader| {
-        if let Some(channel) = reader.read(node, key) {
+        if reserved.contains(&name) {
+            let what = "has a name that is taken: choose another";
+            reader.problem(key.clone(), &node.place, what);
+        } else if let Some(channel) = reader.read(node, key) {
             channels.insert(name.to_owned(), channel);
         }
     });

@@ -8,6 +8,9 @@ use crate::{
     text,
 };
 
+/// Names that a chat page cannot have, because `/chat/<name>` is something else.
+pub(super) const RESERVED_NAMES: [&str; 2] = ["assets", "ws"];
+
 /// One chat page.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -20,9 +23,9 @@ pub struct WebChat {
     /// The page's title.
     #[serde(default = "default_title", deserialize_with = "text::filled")]
     pub title: String,
-    /// What the page says before anything was said.
-    #[serde(default, deserialize_with = "text::filled_option")]
-    pub greeting: Option<String>,
+    /// What the page says before anything was said. Empty: nothing.
+    #[serde(default = "default_greeting")]
+    pub greeting: String,
     /// Who answers, where it is not the default agent.
     #[serde(default, deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
@@ -44,6 +47,10 @@ fn default_access() -> Access {
 
 fn default_title() -> String {
     "Rejoinder".to_owned()
+}
+
+fn default_greeting() -> String {
+    "Hello. What can I do for you?".to_owned()
 }
 
 impl Section for WebChat {

@@ -23,14 +23,15 @@ pub struct Webhook {
     pub signing_secret: Option<Secret>,
     /// The key of `X-Hub-Signature-256`, as GitHub and Meta sign.
     pub hub_secret: Option<Secret>,
-    /// How long a caller is kept waiting when it does not say; 0 does not wait.
+    /// How long a caller is kept waiting at most, and when it does not say; zero: nobody waits.
     #[serde(
         default = "default_wait",
         serialize_with = "duration::write",
         deserialize_with = "duration::between::<_, 0, { 10 * MINUTE }>"
     )]
     pub wait: Duration,
-    /// The conversation of callers that name none. Without one each call is a conversation of its own.
+    /// The conversation of callers that name neither one nor a sender. Without one each such call is a
+    /// conversation of its own.
     #[serde(default, deserialize_with = "text::filled_option")]
     pub conversation: Option<String>,
     /// Who answers, where it is not the default agent.

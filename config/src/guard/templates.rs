@@ -18,18 +18,8 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. A ladder may name others.
-pub const TEMPLATES: [&str; 10] = [
-    "silent",
-    "failed",
-    "late",
-    "refused",
-    "unreadable",
-    "deferral",
-    "resent",
-    "cancelled",
-    "nothing_to_cancel",
-    "new_session",
-];
+pub const TEMPLATES: [&str; 9] =
+    ["silent", "failed", "late", "refused", "unreadable", "deferral", "cancelled", "nothing_to_cancel", "new_session"];
 
 /// The words that people see: for everyone, and where a platform or channel has its own.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]

@@ -81,6 +81,10 @@ use crate::Machine;
     "[channels.webhook.Siri]\ntoken = \"t\"",
     "`channels.webhook.Siri` has a name that cannot be used: use a-z, 0-9, `_` and `-`, 64 characters at most (rejoinder.toml:1)"
 )]
+#[case::a_name_that_is_taken(
+    "[channels.webchat.ws]",
+    "`channels.webchat.ws` has a name that is taken: choose another (rejoinder.toml:1)"
+)]
 #[case::an_open_hook(
     "[channels.webhook.siri]\nwait = \"5s\"",
     "`channels.webhook.siri.token` must be set, or `signing_secret`, or `hub_secret`: a hook is never open (`token = { generate = true }` makes a token) (rejoinder.toml:1)"
