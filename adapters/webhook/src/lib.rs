@@ -1,1 +1,222 @@
 //! Webhooks: a turn over HTTP, for Siri Shortcuts and anything else that can POST.
+//!
+//! Each hook of the configuration is a channel of its own (`webhook.siri`): a [`WebhookAdapter`]. One
+//! [`router`] serves them all:
+//!
+//! * `POST /hooks/{name}` is a turn, and waits for its answer as long as the hook and the caller's
+//!   `Prefer: wait=N` say. Afterwards, or at the soft deadline, it answers 202 with something that can be
+//!   spoken and the address of the result.
+//! * `GET /hooks/{name}/turns/{turn_id}` is the result, durable.
+//!
+//! A hook's receipt is that durable result; with a callback a copy of it is posted there, signed.
+//!
+//! What it never does: answer 5xx because the agent is still thinking, fetch or post to an address that a
+//! caller named, or keep anything in memory that is owed (a response that is lost is read again at the
+//! result's address, or by sending the same `Idempotency-Key` again).
+//!
+//! # What was decided
+//!
+//! * **Conversation**: the one that the body names; else the sender's; else the hook's own; else the turn is
+//!   a conversation of its own.
+//! * **Result address**: absolute, below `public_url` or else below the request's `Host` (and then `https`
+//!   where a proxy says `X-Forwarded-Proto: https`); a path where neither is known. A caller who showed the
+//!   token shows it again; for one who signed, the address carries a `key`, an HMAC of the turn's id under
+//!   the hook's secret, which opens this one result. It stays good as long as the secret does.
+//! * **The same request, sent again**: known by `Idempotency-Key`. For a Standard Webhooks signature it is
+//!   `webhook-id` instead, always: that one is signed, so a recorded request cannot be made a new one. Another
+//!   text, conversation or list of attachments under the same key is 409.
+//! * **`undeliverable` and `cancelled`** are answered with 200: the result is there, and says what became of
+//!   the turn. 202 stands for `accepted` and `deferred`, with POST as with GET.
+//!
+//! # To add …
+//!
+//! * a media type: a file in `inbound/`, and its lines in `Media`;
+//! * a way to authenticate: a field of `Auth` and its arm in `Auth::signed`;
+//! * a field of the answer: `Answer` in `answer.rs`, which is also what the API's description is made from.
+
+mod answer;
+mod auth;
+mod body;
+mod capabilities;
+mod counters;
+mod inbound;
+mod openapi;
+mod outbound;
+mod prefer;
+mod problem;
+mod quoted;
+mod result_url;
+mod routes;
+
+use std::{
+    fmt,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use rejoinder_core::{
+    Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError,
+    Intake, Receipt, SharedClock, Timestamp,
+};
+use secrecy::SecretString;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use self::{auth::Auth, counters::Counters, outbound::Callback, result_url::ResultUrls};
+pub use self::{openapi::openapi, problem::Problem, routes::router};
+
+/// The largest body that a hook takes when nothing else is configured, in bytes.
+pub const DEFAULT_BODY_LIMIT: usize = 1024 * 1024;
+
+/// One hook, as the operator configured it. At least one of the three secrets of callers must be there.
+pub struct WebhookSettings {
+    /// Its name: `siri` of `/hooks/siri` and `webhook.siri`.
+    pub name: String,
+    /// What a caller shows as `Authorization: Bearer …`.
+    pub token: Option<SecretString>,
+    /// The key of Standard Webhooks signatures: `whsec_` and base64.
+    pub signing_secret: Option<SecretString>,
+    /// The key of `X-Hub-Signature-256`.
+    pub hub_secret: Option<SecretString>,
+    /// How long a caller is kept waiting at most, and when it does not say; zero: nobody waits.
+    pub wait: Duration,
+    /// The largest body, in bytes.
+    pub body_limit: usize,
+    /// The conversation of callers that name neither one nor a sender.
+    pub conversation: Option<String>,
+    /// Where the gateway is reached from outside, for the addresses of results.
+    pub public_url: Option<Url>,
+    /// Where answers are posted as well.
+    pub callback: Option<CallbackSettings>,
+    /// The clock.
+    pub clock: SharedClock,
+    /// What callbacks are posted with. It must not follow redirects (`redirect::Policy::none()`): an answer
+    /// goes where the operator said, and nowhere else.
+    pub http: reqwest::Client,
+    /// Cancelled when callers that still wait must be answered with what there is: at the end of a soft
+    /// shutdown's drain.
+    pub hang_up: CancellationToken,
+}
+
+/// Where a hook's answers are posted as well.
+pub struct CallbackSettings {
+    /// Where.
+    pub url: Url,
+    /// The key that posts are signed with: `whsec_` and base64.
+    pub secret: SecretString,
+}
+
+/// Why a hook cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// Nothing is asked of its callers.
+    #[error("a hook needs a token, a signing_secret or a hub_secret: none is ever open")]
+    Open,
+    /// A secret is there, and empty.
+    #[error("{0} is empty")]
+    Empty(&'static str),
+    /// A secret is no key of Standard Webhooks.
+    #[error("{0} must be \"whsec_\" and a key in base64")]
+    NotASigningKey(&'static str),
+}
+
+/// One hook: a channel, and what `/hooks/{name}` answers.
+pub struct WebhookAdapter {
+    channel: ChannelId,
+    auth: Auth,
+    wait: Duration,
+    body_limit: usize,
+    conversation: Option<String>,
+    urls: ResultUrls,
+    callback: Option<Callback>,
+    clock: SharedClock,
+    hang_up: CancellationToken,
+    counters: Counters,
+    open: RwLock<Option<Arc<Open>>>,
+}
+
+/// What a hook has while it takes turns in.
+struct Open {
+    intake: Intake,
+    since: Timestamp,
+}
+
+impl WebhookAdapter {
+    /// The hook that `settings` describe. It answers 503 until [`run`](ChannelAdapter::run) is called, and
+    /// after it returned.
+    ///
+    /// # Errors
+    /// When a caller could not be told from anybody else, or a secret is unusable.
+    pub fn new(settings: WebhookSettings) -> Result<Self, SettingsError> {
+        let auth = Auth::new(&settings)?;
+        let WebhookSettings {
+            name, wait, body_limit, conversation, public_url, callback, clock, http, hang_up, ..
+        } = settings;
+        Ok(Self {
+            channel: ChannelId::new("webhook", &name),
+            auth,
+            wait,
+            body_limit,
+            conversation,
+            urls: ResultUrls::new(&name, public_url.as_ref()),
+            callback: callback.map(|callback| Callback::new(&callback, Arc::clone(&clock), http)).transpose()?,
+            clock,
+            hang_up,
+            counters: Counters::new(name),
+            open: RwLock::new(None),
+        })
+    }
+
+    fn open(&self) -> Option<Arc<Open>> {
+        self.open.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_open(&self, open: Option<Open>) {
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = open.map(Arc::new);
+    }
+}
+
+impl fmt::Debug for WebhookAdapter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebhookAdapter").field("channel", &self.channel).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl ChannelAdapter for WebhookAdapter {
+    fn channel(&self) -> &ChannelId {
+        &self.channel
+    }
+
+    fn capabilities(&self, _conversation: &ConversationRef) -> Capabilities {
+        capabilities::capabilities(self.callback.is_some())
+    }
+
+    fn health(&self) -> ChannelHealth {
+        ChannelHealth { inbound_at: self.open().map(|open| open.since), stale_after: None, problem: None }
+    }
+
+    async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
+        /// Closes the hook also when `run` is dropped.
+        struct Closing<'a>(&'a WebhookAdapter);
+        impl Drop for Closing<'_> {
+            fn drop(&mut self) {
+                self.0.set_open(None);
+            }
+        }
+        let _closing = Closing(self);
+        self.set_open(Some(Open { intake, since: self.clock.now() }));
+        shutdown.cancelled().await;
+        Ok(())
+    }
+
+    async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
+        match &self.callback {
+            Some(callback) => callback.deliver(delivery).await,
+            None => {
+                Err(DeliveryError::Unsupported("this hook has no callback: its receipt is the stored result".into()))
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+use axum::body::to_bytes;
+use rejoinder_core::{ChannelId, ConversationRef};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+
+const TURN: &str = "0192f0c1-2d3e-7f40-8a5b-6c7d8e9fa0b1";
+const URL: &str = "https://a.example/hooks/siri/turns/0192f0c1-2d3e-7f40-8a5b-6c7d8e9fa0b1";
+const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+
+fn view(status: TurnStatus, shown: Option<Shown>) -> TurnView {
+    TurnView {
+        turn_id: TURN.parse().unwrap(),
+        conversation: ConversationRef::new(ChannelId::new("webhook", "siri"), "ann"),
+        at: NOW,
+        text: "what is the status?".to_owned(),
+        attachments: Vec::new(),
+        status,
+        shown,
+    }
+}
+
+fn shown(signal: SignalKind, text: &str) -> Shown {
+    Shown {
+        signal,
+        text: text.to_owned(),
+        attachments: Vec::new(),
+        choices: Vec::new(),
+        fallback: None,
+        due: None,
+        at: NOW,
+    }
+}
+
+fn answered(text: &str) -> TurnView {
+    view(TurnStatus::Answered, Some(shown(SignalKind::Reply, text)))
+}
+
+fn deferred() -> TurnView {
+    let due = Some(Timestamp::from_millis(1_008_000));
+    view(TurnStatus::Deferred, Some(Shown { due, ..shown(SignalKind::Deferral, "Still working on this.") }))
+}
+
+fn respond(view: &TurnView, format: Format) -> Response {
+    Answer::of(view, Some(URL), NOW).respond(format)
+}
+
+async fn body_of(response: Response) -> String {
+    String::from_utf8(to_bytes(response.into_body(), 4096).await.unwrap().to_vec()).unwrap()
+}
+
+async fn json_of(view: &TurnView) -> Value {
+    serde_json::from_str(&body_of(respond(view, Format::Json)).await).unwrap()
+}
+
+#[tokio::test]
+async fn an_answer_is_there() {
+    let response = respond(&answered("All is well."), Format::Json);
+
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["content-type"], "application/json");
+    assert_eq!(response.headers()["cache-control"], "no-store");
+    assert!(!response.headers().contains_key("location"));
+    assert!(!response.headers().contains_key("retry-after"));
+    assert_eq!(
+        body_of(response).await,
+        format!(r#"{{"turn_id":"{TURN}","status":"answered","signal":"reply","reply":"All is well."}}"#)
+    );
+}
+
+#[tokio::test]
+async fn a_reaction_is_an_answer() {
+    let view = view(TurnStatus::Answered, Some(shown(SignalKind::Reaction, "👍")));
+
+    let expected = json!({"turn_id": TURN, "status": "answered", "signal": "reaction", "reply": "👍"});
+    assert_eq!(json_of(&view).await, expected);
+    assert_eq!(body_of(respond(&view, Format::Text)).await, "👍");
+}
+
+/// A1.
+#[tokio::test]
+async fn an_answer_of_the_ladder_says_so() {
+    let fallback = Some(FallbackView { cause: Cause::Silent, rung: "say:silent".to_owned() });
+    let view =
+        view(TurnStatus::Answered, Some(Shown { fallback, ..shown(SignalKind::Reply, "Sorry, I have nothing.") }));
+
+    let json = json_of(&view).await;
+
+    assert_eq!(json["fallback"], json!({"cause": "silent", "rung": "say:silent"}));
+    assert_eq!(json["reply"], "Sorry, I have nothing.");
+}
+
+/// M2.
+#[tokio::test]
+async fn a_deferral_can_be_spoken_and_says_where_the_answer_will_be() {
+    let response = respond(&deferred(), Format::Json);
+
+    assert_eq!(response.status(), 202);
+    assert_eq!(response.headers()["location"], URL);
+    assert_eq!(response.headers()["retry-after"], "8");
+    let json: Value = serde_json::from_str(&body_of(response).await).unwrap();
+    let expected = json!({
+        "turn_id": TURN,
+        "status": "deferred",
+        "reply": "Still working on this.",
+        "result_url": URL,
+        "retry_after": 8,
+    });
+    assert_eq!(json, expected);
+}
+
+/// M2.
+#[tokio::test]
+async fn a_deferral_as_text_is_what_is_spoken() {
+    let response = respond(&deferred(), Format::Text);
+
+    assert_eq!(response.status(), 202);
+    assert_eq!(response.headers()["location"], URL);
+    assert_eq!(response.headers()["content-type"], "text/plain; charset=utf-8");
+    assert_eq!(body_of(response).await, "Still working on this.");
+}
+
+/// M5.
+#[tokio::test]
+async fn a_turn_without_a_signal_says_where_the_answer_will_be() {
+    let expected = json!({"turn_id": TURN, "status": "accepted", "result_url": URL, "retry_after": 1});
+
+    assert_eq!(json_of(&view(TurnStatus::Accepted, None)).await, expected);
+    let just_taken_in = Answer::accepted(TURN.parse().unwrap(), Some(URL));
+    assert_eq!(just_taken_in.code(), 202);
+    assert_eq!(serde_json::to_value(&just_taken_in).unwrap(), expected);
+}
+
+#[rstest]
+#[case(TurnStatus::Cancelled, "cancelled")]
+#[case(TurnStatus::Undeliverable, "undeliverable")]
+#[tokio::test]
+async fn a_turn_that_will_not_be_answered_says_so(#[case] status: TurnStatus, #[case] name: &str) {
+    let response = respond(&view(status, None), Format::Json);
+
+    assert_eq!(response.status(), 200);
+    let json: Value = serde_json::from_str(&body_of(response).await).unwrap();
+    assert_eq!(json, json!({"turn_id": TURN, "status": name}));
+}
+
+#[tokio::test]
+async fn choices_are_listed_for_programs_and_numbered_for_ears() {
+    let choices = vec!["Try again".to_owned(), "Never mind".to_owned()];
+    let view = view(TurnStatus::Answered, Some(Shown { choices, ..shown(SignalKind::Reply, "Which of these?") }));
+
+    assert_eq!(json_of(&view).await["choices"], json!(["Try again", "Never mind"]));
+    assert_eq!(body_of(respond(&view, Format::Text)).await, "Which of these?\n1. Try again\n2. Never mind");
+}
+
+/// K3.
+#[tokio::test]
+async fn files_are_structured_and_not_lost_where_there_are_no_words() {
+    let attachments = vec![Attachment {
+        name: "cat.jpg".to_owned(),
+        media_type: "image/jpeg".to_owned(),
+        url: "https://a.example/cat.jpg".to_owned(),
+    }];
+    let view = view(TurnStatus::Answered, Some(Shown { attachments, ..shown(SignalKind::Reply, "") }));
+
+    let expected = json!([{"name": "cat.jpg", "media_type": "image/jpeg", "url": "https://a.example/cat.jpg"}]);
+    assert_eq!(json_of(&view).await["attachments"], expected);
+    assert_eq!(body_of(respond(&view, Format::Text)).await, "https://a.example/cat.jpg");
+}
+
+#[rstest]
+#[case(0, 1)]
+#[case(900, 1)]
+#[case(12_000, 12)]
+#[case(7_200_000, 30)]
+fn it_makes_sense_to_ask_again_soon(#[case] until_due_ms: i64, #[case] seconds: u64) {
+    let due = Some(Timestamp::from_millis(NOW.as_millis() + until_due_ms));
+    let view = view(TurnStatus::Deferred, Some(Shown { due, ..shown(SignalKind::Deferral, "Later.") }));
+
+    assert_eq!(Answer::of(&view, Some(URL), NOW).retry_after, Some(seconds));
+}
+
+#[rstest]
+#[case(&[], Format::Json)]
+#[case(&["*/*"], Format::Json)]
+#[case(&["application/json"], Format::Json)]
+#[case(&["text/plain"], Format::Text)]
+#[case(&["Text/Plain; charset=utf-8"], Format::Text)]
+#[case(&["text/*"], Format::Text)]
+#[case(&["text/plain, */*;q=0.1"], Format::Text)]
+#[case(&["text/plain, */*"], Format::Json)]
+#[case(&["text/plain;q=0.5, application/json;q=0.9"], Format::Json)]
+#[case(&["text/plain;q=0.9", "application/json;q=0.5"], Format::Text)]
+#[case(&["text/plain;q=0, */*"], Format::Json)]
+#[case(&["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"], Format::Json)]
+#[case(&["image/png"], Format::Json)]
+#[case(&["text/plain;q=high"], Format::Json)]
+fn a_caller_reads_what_it_prefers(#[case] accept: &[&str], #[case] format: Format) {
+    let headers = accept.iter().map(|value| (header::ACCEPT, value.parse().unwrap())).collect();
+
+    assert_eq!(Format::read(&headers), format);
+}

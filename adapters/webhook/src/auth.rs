@@ -1,0 +1,233 @@
+//! Who may ask: a token, or a signature over the body as it was received.
+//!
+//! * `Authorization: Bearer …`, compared in constant time over digests;
+//! * [Standard Webhooks](https://www.standardwebhooks.com): `webhook-id`, `webhook-timestamp`,
+//!   `webhook-signature`, with five minutes of tolerance;
+//! * `X-Hub-Signature-256`, as GitHub and Meta sign. It has no time in it: a request that somebody
+//!   recorded can be sent again.
+//!
+//! A caller is let in by any one of them that is configured and holds.
+
+use std::time::Duration;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use hmac::{Hmac, Mac};
+use rejoinder_core::{Timestamp, TurnId};
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
+use standardwebhooks::Webhook;
+use subtle::ConstantTimeEq;
+
+use crate::{Problem, SettingsError, WebhookSettings};
+
+/// How far a signature's timestamp may be from now, either way; the specification's own libraries
+/// have the same.
+const TOLERANCE: Duration = Duration::from_secs(5 * 60);
+
+/// The longest `webhook-id` that is taken.
+const MAX_ID: usize = 255;
+
+/// How many bytes of the keyed digest stand in a result's address.
+const RESULT_KEY_BYTES: usize = 16;
+
+const WEBHOOK_ID: HeaderName = HeaderName::from_static(standardwebhooks::HEADER_WEBHOOK_ID);
+const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static(standardwebhooks::HEADER_WEBHOOK_TIMESTAMP);
+const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static(standardwebhooks::HEADER_WEBHOOK_SIGNATURE);
+const HUB_SIGNATURE: HeaderName = HeaderName::from_static("x-hub-signature-256");
+
+/// How a caller proved itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caller<'a> {
+    /// It showed the token, and will again when it fetches the result.
+    Token,
+    /// It signed the body. `id` is the `webhook-id` that was signed along with it, where there is one.
+    Signature {
+        /// What identifies the request, and is the same when it is sent again.
+        id: Option<&'a str>,
+    },
+}
+
+/// What one hook's callers must show.
+pub(crate) struct Auth {
+    token: Option<[u8; 32]>,
+    standard: Option<Webhook>,
+    hub: Option<Hmac<Sha256>>,
+    result: Hmac<Sha256>,
+}
+
+impl Auth {
+    /// What callers of the hook that `settings` describe must show.
+    ///
+    /// # Errors
+    /// When nothing is asked of them, or a secret is unusable.
+    pub(crate) fn new(settings: &WebhookSettings) -> Result<Self, SettingsError> {
+        let token = filled(settings.token.as_ref(), "token")?;
+        let signing_secret = filled(settings.signing_secret.as_ref(), "signing_secret")?;
+        let hub_secret = filled(settings.hub_secret.as_ref(), "hub_secret")?;
+        let result_secret = signing_secret.or(hub_secret).or(token).ok_or(SettingsError::Open)?;
+        Ok(Self {
+            token: token.map(|token| digest(token.trim())),
+            standard: signing_secret.map(|secret| signer(secret, "signing_secret")).transpose()?,
+            hub: hub_secret.map(keyed),
+            result: keyed(result_secret).chain_update(b"rejoinder result\0").chain_update(&settings.name),
+        })
+    }
+
+    /// Judges what can be judged without the body: `None` when the body's signature decides.
+    ///
+    /// # Errors
+    /// When no body could make up for what the headers lack.
+    pub(crate) fn before_body(&self, headers: &HeaderMap) -> Result<Option<Caller<'static>>, Problem> {
+        let has_token = self.bearer(headers);
+        if has_token == Some(true) {
+            return Ok(Some(Caller::Token));
+        }
+        let is_signed = (self.standard.is_some() && headers.contains_key(WEBHOOK_SIGNATURE))
+            || (self.hub.is_some() && headers.contains_key(HUB_SIGNATURE));
+        if is_signed {
+            return Ok(None);
+        }
+        Err(match has_token {
+            Some(_) => unauthorized("the bearer token is not this hook's"),
+            None => {
+                unauthorized("this hook wants a bearer token, or a signature of the kind that is configured for it")
+            }
+        })
+    }
+
+    /// Judges the signature of `body`, as it was received.
+    ///
+    /// # Errors
+    /// When no signature holds.
+    pub(crate) fn signed<'a>(
+        &self,
+        headers: &'a HeaderMap,
+        body: &[u8],
+        now: Timestamp,
+    ) -> Result<Caller<'a>, Problem> {
+        let by_standard = match &self.standard {
+            Some(signer) if headers.contains_key(WEBHOOK_SIGNATURE) => Some(standard(signer, headers, body, now)),
+            _ => None,
+        };
+        if let Some(Ok(id)) = by_standard {
+            return Ok(Caller::Signature { id: Some(id) });
+        }
+        match (&self.hub, headers.get(HUB_SIGNATURE)) {
+            (Some(key), Some(signature)) if hub(key, signature, body) => Ok(Caller::Signature { id: None }),
+            _ => Err(unauthorized(by_standard.and_then(Result::err).unwrap_or("the signature is not this body's"))),
+        }
+    }
+
+    /// What a caller without the token shows to fetch the result of `turn`: part of the result's address.
+    pub(crate) fn result_key(&self, turn: TurnId) -> String {
+        let code = self.result.clone().chain_update(turn.as_uuid().as_bytes()).finalize().into_bytes();
+        hex::encode(&code[..RESULT_KEY_BYTES])
+    }
+
+    /// Whether a caller may fetch the result of `turn`: by the token, or by the `key` of its address.
+    ///
+    /// # Errors
+    /// When it may not.
+    pub(crate) fn may_fetch(
+        &self,
+        headers: &HeaderMap,
+        key: Option<&str>,
+        turn: TurnId,
+    ) -> Result<Caller<'static>, Problem> {
+        if self.bearer(headers) == Some(true) {
+            return Ok(Caller::Token);
+        }
+        let mut shown = [0; RESULT_KEY_BYTES];
+        let holds = key.is_some_and(|key| {
+            let code = self.result.clone().chain_update(turn.as_uuid().as_bytes());
+            hex::decode_to_slice(key, &mut shown).is_ok() && code.verify_truncated_left(&shown).is_ok()
+        });
+        if holds {
+            Ok(Caller::Signature { id: None })
+        } else {
+            Err(unauthorized(
+                "a result is fetched with the hook's bearer token, or at the whole address that was given",
+            ))
+        }
+    }
+
+    /// Whether the bearer token is right; `None` when there is none, or none is configured.
+    fn bearer(&self, headers: &HeaderMap) -> Option<bool> {
+        let expected = self.token.as_ref()?;
+        let value = headers.get(header::AUTHORIZATION)?.as_bytes();
+        let (scheme, token) = value.split_at_checked(6)?;
+        if !scheme.eq_ignore_ascii_case(b"bearer") || !token.starts_with(b" ") {
+            return None;
+        }
+        Some(digest(token.trim_ascii()).ct_eq(expected).into())
+    }
+}
+
+/// What signs callbacks, and what callers sign with: the key of a `whsec_…` secret.
+///
+/// # Errors
+/// When it is not base64.
+pub(crate) fn signer(secret: &str, setting: &'static str) -> Result<Webhook, SettingsError> {
+    match Webhook::new(secret) {
+        Ok(signer) if secret.len() > "whsec_".len() => Ok(signer),
+        _ => Err(SettingsError::NotASigningKey(setting)),
+    }
+}
+
+/// The `webhook-id` of a request whose Standard Webhooks signature holds.
+fn standard<'a>(
+    signer: &Webhook,
+    headers: &'a HeaderMap,
+    body: &[u8],
+    now: Timestamp,
+) -> Result<&'a str, &'static str> {
+    let value = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let id = value(WEBHOOK_ID).ok_or("webhook-id is missing")?;
+    // A full stop ends the id in what is signed: one inside it would let parts change places.
+    if id.is_empty() || id.len() > MAX_ID || id.contains('.') {
+        return Err("webhook-id must have 1 to 255 characters and no full stop");
+    }
+    let timestamp = value(WEBHOOK_TIMESTAMP).ok_or("webhook-timestamp is missing")?;
+    let timestamp: i64 = timestamp.parse().map_err(|_| "webhook-timestamp must be whole seconds since 1970")?;
+    let signed_at = Timestamp::from_millis(timestamp.saturating_mul(1000));
+    if now.since(signed_at) > TOLERANCE {
+        return Err("webhook-timestamp is more than five minutes old");
+    }
+    if signed_at.since(now) > TOLERANCE {
+        return Err("webhook-timestamp is more than five minutes ahead");
+    }
+    let signatures = value(WEBHOOK_SIGNATURE).ok_or("webhook-signature is not text")?;
+    let expected = signer.sign(id, timestamp, body).map_err(|_| "the body is not UTF-8")?;
+    // A sender that changes its key signs with both.
+    let holds = signatures.split(' ').any(|signature| signature.as_bytes().ct_eq(expected.as_bytes()).into());
+    if holds { Ok(id) } else { Err("webhook-signature is not this body's") }
+}
+
+fn hub(key: &Hmac<Sha256>, signature: &HeaderValue, body: &[u8]) -> bool {
+    let mut shown = [0; 32];
+    signature.as_bytes().strip_prefix(b"sha256=").is_some_and(|code| hex::decode_to_slice(code, &mut shown).is_ok())
+        && key.clone().chain_update(body).verify_slice(&shown).is_ok()
+}
+
+fn unauthorized(detail: &'static str) -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", "The caller is not known", detail)
+        .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+}
+
+fn filled<'a>(secret: Option<&'a SecretString>, setting: &'static str) -> Result<Option<&'a str>, SettingsError> {
+    match secret.map(ExposeSecret::expose_secret) {
+        Some(secret) if secret.trim().is_empty() => Err(SettingsError::Empty(setting)),
+        secret => Ok(secret),
+    }
+}
+
+fn digest(text: impl AsRef<[u8]>) -> [u8; 32] {
+    Sha256::digest(text).into()
+}
+
+fn keyed(secret: &str) -> Hmac<Sha256> {
+    Hmac::new_from_slice(secret.as_bytes()).expect("HMAC takes a key of any length")
+}
+
+#[cfg(test)]
+mod tests;

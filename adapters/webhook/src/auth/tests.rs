@@ -1,0 +1,245 @@
+use std::sync::Arc;
+
+use rejoinder_core::SystemClock;
+use rstest::rstest;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+
+const SIGNING_SECRET: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
+const HUB_SECRET: &str = "It's a Secret to Everybody";
+const NOW: i64 = 1_649_367_553;
+const BODY: &[u8] = br#"{"email":"test@example.com","username":"test_user"}"#;
+const ID: &str = "msg_27UH4WbU6Z5A5EzD8u03UvzRbpk";
+
+fn settings(token: Option<&str>, signing_secret: Option<&str>, hub_secret: Option<&str>) -> WebhookSettings {
+    WebhookSettings {
+        name: "siri".to_owned(),
+        token: token.map(Into::into),
+        signing_secret: signing_secret.map(Into::into),
+        hub_secret: hub_secret.map(Into::into),
+        wait: Duration::from_secs(25),
+        body_limit: crate::DEFAULT_BODY_LIMIT,
+        conversation: None,
+        public_url: None,
+        callback: None,
+        clock: Arc::new(SystemClock),
+        http: reqwest::Client::builder().build().unwrap(),
+        hang_up: CancellationToken::new(),
+    }
+}
+
+fn every_kind() -> Auth {
+    Auth::new(&settings(Some("right"), Some(SIGNING_SECRET), Some(HUB_SECRET))).unwrap()
+}
+
+fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+    pairs.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap())).collect()
+}
+
+/// Signed with the specification's own library, for another body, key or time where a test wants it.
+fn signed(secret: &str, id: &str, timestamp: i64, body: &[u8]) -> HeaderMap {
+    let signature = Webhook::new(secret).unwrap().sign(id, timestamp, body).unwrap();
+    headers(&[("webhook-id", id), ("webhook-timestamp", &timestamp.to_string()), ("webhook-signature", &signature)])
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_millis(NOW * 1000)
+}
+
+fn refusal(result: Result<Caller<'_>, Problem>) -> String {
+    let problem = result.unwrap_err();
+    assert_eq!(problem.status(), StatusCode::UNAUTHORIZED);
+    problem.detail().to_owned()
+}
+
+#[rstest]
+#[case("Bearer right")]
+#[case("bearer right")]
+#[case("Bearer   right ")]
+fn a_caller_with_the_token_is_let_in_before_its_body_is_read(#[case] authorization: &str) {
+    let caller = every_kind().before_body(&headers(&[("authorization", authorization)])).unwrap();
+
+    assert_eq!(caller, Some(Caller::Token));
+}
+
+#[rstest]
+#[case(&[])]
+#[case(&[("authorization", "Bearer wrong")])]
+#[case(&[("authorization", "Bearer ")])]
+#[case(&[("authorization", "Bearer righ")])]
+#[case(&[("authorization", "Bearer rights")])]
+#[case(&[("authorization", "Basic right")])]
+#[case(&[("authorization", "Bearerright")])]
+#[case(&[("authorization", "right")])]
+#[case(&[("webhook-id", "msg_1")])]
+fn a_caller_with_nothing_that_could_hold_is_refused_before_its_body_is_read(#[case] pairs: &[(&'static str, &str)]) {
+    let problem = every_kind().before_body(&headers(pairs)).unwrap_err();
+
+    assert_eq!(problem.status(), StatusCode::UNAUTHORIZED);
+    let response = axum::response::IntoResponse::into_response(problem);
+    assert_eq!(response.headers()["www-authenticate"], "Bearer");
+}
+
+#[test]
+fn a_signature_is_no_use_at_a_hook_that_knows_no_such_key() {
+    let auth = Auth::new(&settings(Some("right"), None, None)).unwrap();
+
+    assert!(auth.before_body(&signed(SIGNING_SECRET, ID, NOW, BODY)).is_err());
+    assert!(auth.signed(&signed(SIGNING_SECRET, ID, NOW, BODY), BODY, now()).is_err());
+    assert!(auth.before_body(&headers(&[("x-hub-signature-256", "sha256=00")])).is_err());
+}
+
+#[test]
+fn a_wrong_token_beside_a_right_signature_is_let_in() {
+    let auth = every_kind();
+    let mut headers = signed(SIGNING_SECRET, ID, NOW, BODY);
+    headers.insert(header::AUTHORIZATION, "Bearer of-the-proxy".parse().unwrap());
+
+    assert_eq!(auth.before_body(&headers).unwrap(), None);
+    assert_eq!(auth.signed(&headers, BODY, now()).unwrap(), Caller::Signature { id: Some(ID) });
+}
+
+/// The example of the reference libraries' own tests.
+#[test]
+fn the_specifications_example_is_let_in() {
+    let headers = headers(&[
+        ("webhook-id", ID),
+        ("webhook-timestamp", "1649367553"),
+        ("webhook-signature", "v1,tZ1I4/hDygAJgO5TYxiSd6Sd0kDW6hPenDe+bTa3Kkw="),
+    ]);
+
+    assert_eq!(every_kind().signed(&headers, BODY, now()).unwrap(), Caller::Signature { id: Some(ID) });
+}
+
+/// M6.
+#[test]
+fn a_signature_over_another_body_is_refused() {
+    let headers = signed(SIGNING_SECRET, ID, NOW, br#"{"message":"another"}"#);
+
+    assert_eq!(refusal(every_kind().signed(&headers, BODY, now())), "webhook-signature is not this body's");
+}
+
+/// M6.
+#[rstest]
+#[case(-300, true)]
+#[case(-301, false)]
+#[case(300, true)]
+#[case(301, false)]
+#[case(-3600, false)]
+fn a_signature_holds_for_five_minutes(#[case] seconds: i64, #[case] is_let_in: bool) {
+    let headers = signed(SIGNING_SECRET, ID, NOW + seconds, BODY);
+
+    assert_eq!(every_kind().signed(&headers, BODY, now()).is_ok(), is_let_in);
+}
+
+/// M6: each of the three parts is signed.
+#[rstest]
+#[case("webhook-id", "msg_2")]
+#[case("webhook-timestamp", "1649367554")]
+#[case("webhook-signature", "v1,tZ1I4/hDygAJgO5TYxiSd6Sd0kDW6hPenDe+bTa3Kkx=")]
+#[case("webhook-signature", "v1,")]
+#[case("webhook-signature", "v2,tZ1I4/hDygAJgO5TYxiSd6Sd0kDW6hPenDe+bTa3Kkw=")]
+#[case("webhook-signature", "tZ1I4/hDygAJgO5TYxiSd6Sd0kDW6hPenDe+bTa3Kkw=")]
+#[case("webhook-timestamp", "yesterday")]
+#[case("webhook-timestamp", "9223372036854775807")]
+#[case("webhook-timestamp", "-9223372036854775808")]
+#[case("webhook-id", "")]
+fn a_request_with_one_part_changed_is_refused(#[case] name: &'static str, #[case] value: &str) {
+    let mut headers = signed(SIGNING_SECRET, ID, NOW, BODY);
+    headers.insert(name, value.parse().unwrap());
+
+    refusal(every_kind().signed(&headers, BODY, now()));
+}
+
+#[rstest]
+#[case("webhook-id")]
+#[case("webhook-timestamp")]
+fn a_request_with_one_part_missing_is_refused(#[case] name: &'static str) {
+    let mut headers = signed(SIGNING_SECRET, ID, NOW, BODY);
+    headers.remove(name);
+
+    assert_eq!(refusal(every_kind().signed(&headers, BODY, now())), format!("{name} is missing"));
+}
+
+/// M6: `{id}.{timestamp}.{body}` must not be cut at another place.
+#[test]
+fn a_signed_request_cannot_be_cut_anew() {
+    let recorded = signed(SIGNING_SECRET, "msg_1", NOW - 3600, format!("{NOW}.hello").as_bytes());
+    let mut headers = recorded.clone();
+    headers.insert("webhook-id", format!("msg_1.{}", NOW - 3600).parse().unwrap());
+    headers.insert("webhook-timestamp", NOW.to_string().parse().unwrap());
+
+    refusal(every_kind().signed(&headers, b"hello", now()));
+}
+
+#[test]
+fn a_sender_that_changes_its_key_signs_with_both() {
+    let mut headers = signed(SIGNING_SECRET, ID, NOW, BODY);
+    let signature = headers["webhook-signature"].to_str().unwrap().to_owned();
+    headers.insert("webhook-signature", format!("v1,AAAA v1a,BBBB {signature}").parse().unwrap());
+
+    assert!(every_kind().signed(&headers, BODY, now()).is_ok());
+}
+
+/// The example of GitHub's page "Validating webhook deliveries".
+const HUB_SIGNATURE_OF_HELLO: &str = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+
+#[test]
+fn githubs_example_is_let_in() {
+    let headers = headers(&[("x-hub-signature-256", HUB_SIGNATURE_OF_HELLO)]);
+
+    let auth = every_kind();
+    assert_eq!(auth.before_body(&headers).unwrap(), None);
+    assert_eq!(auth.signed(&headers, b"Hello, World!", now()).unwrap(), Caller::Signature { id: None });
+}
+
+/// M6.
+#[rstest]
+#[case(HUB_SIGNATURE_OF_HELLO, b"Hello, World?")]
+#[case("sha256=757107ea", b"Hello, World!")]
+#[case("757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17", b"Hello, World!")]
+#[case("sha1=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17", b"Hello, World!")]
+#[case("sha256=zz", b"Hello, World!")]
+#[case("", b"Hello, World!")]
+fn a_hub_signature_that_is_not_this_bodys_is_refused(#[case] signature: &str, #[case] body: &[u8]) {
+    let headers = headers(&[("x-hub-signature-256", signature)]);
+
+    refusal(every_kind().signed(&headers, body, now()));
+}
+
+#[test]
+fn a_results_address_opens_that_result_alone() {
+    let auth = every_kind();
+    let (turn, other) = (TurnId::new(now()), TurnId::new(now()));
+    let key = auth.result_key(turn);
+
+    assert_eq!(auth.may_fetch(&HeaderMap::new(), Some(&key), turn).unwrap(), Caller::Signature { id: None });
+    refusal(auth.may_fetch(&HeaderMap::new(), Some(&key), other));
+    refusal(auth.may_fetch(&HeaderMap::new(), Some(&key[..30]), turn));
+    refusal(auth.may_fetch(&HeaderMap::new(), Some("not hexadecimal"), turn));
+    refusal(auth.may_fetch(&HeaderMap::new(), None, turn));
+}
+
+#[test]
+fn the_token_opens_every_result() {
+    let headers = headers(&[("authorization", "Bearer right")]);
+
+    assert_eq!(every_kind().may_fetch(&headers, None, TurnId::new(now())).unwrap(), Caller::Token);
+}
+
+#[test]
+fn a_hook_is_never_open() {
+    assert_eq!(Auth::new(&settings(None, None, None)).err(), Some(SettingsError::Open));
+    assert_eq!(Auth::new(&settings(Some(" "), None, None)).err(), Some(SettingsError::Empty("token")));
+    assert_eq!(Auth::new(&settings(None, None, Some(""))).err(), Some(SettingsError::Empty("hub_secret")));
+}
+
+#[rstest]
+#[case("whsec_")]
+#[case("whsec_not base64")]
+fn a_key_that_cannot_sign_is_refused_at_the_start(#[case] secret: &str) {
+    let error = Auth::new(&settings(None, Some(secret), None)).err();
+
+    assert_eq!(error, Some(SettingsError::NotASigningKey("signing_secret")));
+}

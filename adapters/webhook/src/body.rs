@@ -1,0 +1,121 @@
+//! Reading a request's body, with bounds on its size and its time.
+
+use std::{borrow::Cow, time::Duration};
+
+use axum::{
+    body::{Body, Bytes, HttpBody},
+    http::{HeaderMap, StatusCode, header},
+};
+use futures_util::StreamExt;
+
+use crate::Problem;
+
+/// How long a body may take to arrive.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Reads a body of at most `limit` bytes.
+///
+/// # Errors
+/// When it is too large, too slow, compressed, or breaks off.
+pub(crate) async fn read(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
+    if headers.get(header::CONTENT_ENCODING).is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
+    {
+        return Err(Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "unsupported-content-encoding",
+            "The body's coding is not taken",
+            "the body must be sent without a Content-Encoding",
+        ));
+    }
+    // What the Content-Length announces is refused before it is read.
+    if body.size_hint().lower() > limit as u64 {
+        return Err(too_large(limit));
+    }
+    tokio::time::timeout(TIMEOUT, collect(body, limit)).await.unwrap_or_else(|_| {
+        let detail = format!("the body did not arrive within {} seconds", TIMEOUT.as_secs());
+        Err(Problem::new(StatusCode::REQUEST_TIMEOUT, "slow-body", "The body is too slow", detail))
+    })
+}
+
+async fn collect(body: Body, limit: usize) -> Result<Bytes, Problem> {
+    let mut chunks = body.into_data_stream();
+    let mut next = async || match chunks.next().await {
+        None => Ok(None),
+        Some(Ok(chunk)) if chunk.len() > limit => Err(too_large(limit)),
+        Some(Ok(chunk)) => Ok(Some(chunk)),
+        Some(Err(_)) => Err(broken("the body broke off")),
+    };
+    let Some(first) = next().await? else { return Ok(Bytes::new()) };
+    // Nearly every body is one chunk, and is not copied.
+    let Some(second) = next().await? else { return Ok(first) };
+    let mut whole = Vec::with_capacity(first.len() + second.len());
+    whole.extend_from_slice(&first);
+    let mut chunk = Some(second);
+    while let Some(more) = chunk {
+        if whole.len() + more.len() > limit {
+            return Err(too_large(limit));
+        }
+        whole.extend_from_slice(&more);
+        chunk = next().await?;
+    }
+    Ok(whole.into())
+}
+
+fn too_large(limit: usize) -> Problem {
+    let detail = format!("the body must have at most {limit} bytes");
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "The body is too large", detail)
+}
+
+fn broken(detail: impl Into<Cow<'static, str>>) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "broken-body", "The body cannot be read", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+    use futures_util::stream;
+
+    use super::*;
+
+    fn chunked(chunks: &[&'static str]) -> Body {
+        let chunks: Vec<_> = chunks.iter().map(|chunk| Ok::<_, std::io::Error>(*chunk)).collect();
+        Body::from_stream(stream::iter(chunks))
+    }
+
+    async fn status_of(body: Body, limit: usize) -> Result<Bytes, StatusCode> {
+        read(&HeaderMap::new(), body, limit).await.map_err(|problem| problem.status())
+    }
+
+    #[tokio::test]
+    async fn a_body_is_read_however_it_arrives() {
+        assert_eq!(status_of(Body::empty(), 4).await.unwrap(), "");
+        assert_eq!(status_of(Body::from("four"), 4).await.unwrap(), "four");
+        assert_eq!(status_of(chunked(&["f", "", "ou", "r"]), 4).await.unwrap(), "four");
+    }
+
+    #[tokio::test]
+    async fn a_body_over_the_limit_is_refused_as_soon_as_that_shows() {
+        let endless = Body::from_stream(stream::repeat_with(|| Ok::<_, std::io::Error>("more")));
+
+        assert_eq!(status_of(Body::from("fives"), 4).await, Err(StatusCode::PAYLOAD_TOO_LARGE));
+        assert_eq!(status_of(chunked(&["fi", "ves"]), 4).await, Err(StatusCode::PAYLOAD_TOO_LARGE));
+        assert_eq!(status_of(chunked(&["fives"]), 4).await, Err(StatusCode::PAYLOAD_TOO_LARGE));
+        assert_eq!(status_of(endless, 4096).await, Err(StatusCode::PAYLOAD_TOO_LARGE));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_breaks_off_is_refused() {
+        let breaking = Body::from_stream(stream::iter([Ok("a"), Err(std::io::Error::other("reset"))]));
+
+        assert_eq!(status_of(breaking, 4).await, Err(StatusCode::BAD_REQUEST));
+    }
+
+    #[tokio::test]
+    async fn a_compressed_body_is_refused() {
+        let headers = HeaderMap::from_iter([(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))]);
+
+        let problem = read(&headers, Body::from("…"), 4).await.unwrap_err();
+
+        assert_eq!(problem.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    }
+}

@@ -1,0 +1,48 @@
+//! JSON bodies.
+
+use axum::http::StatusCode;
+use serde_json::error::Category;
+
+use super::{Message, Problem, invalid};
+
+/// Reads an object. Fields that are not known are let pass.
+///
+/// # Errors
+/// 400 with line and column when it is not JSON, 422 with the field when a value is of the wrong type.
+pub(super) fn read(content: &str) -> Result<Message, Problem> {
+    // A derived reader takes a list for an object, by position.
+    if content.trim_start().starts_with('[') {
+        serde_json::from_str::<serde::de::IgnoredAny>(content).map_err(|error| not_json(&error))?;
+        return Err(Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "invalid-field",
+            "A field cannot be used",
+            "the body must be an object",
+        ));
+    }
+    serde_json::from_str(content).map_err(|error| match error.classify() {
+        Category::Data => wrong_type(content, &error),
+        Category::Syntax | Category::Eof | Category::Io => not_json(&error),
+    })
+}
+
+fn not_json(error: &serde_json::Error) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "not-json", "The body is not JSON", error.to_string())
+        .at(error.line(), error.column())
+}
+
+/// Reads it once more, slowly, to say which field it is.
+fn wrong_type(content: &str, error: &serde_json::Error) -> Problem {
+    let mut reader = serde_json::Deserializer::from_str(content);
+    let path = serde_path_to_error::deserialize::<_, Message>(&mut reader).err().map(|error| error.path().to_string());
+    let problem = match path.filter(|path| path != ".") {
+        Some(path) => invalid(format!("cannot be read: {error}"), path),
+        None => Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "invalid-field",
+            "A field cannot be used",
+            format!("the body cannot be read: {error}"),
+        ),
+    };
+    problem.at(error.line(), error.column())
+}

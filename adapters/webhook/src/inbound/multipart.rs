@@ -1,0 +1,51 @@
+//! `multipart/form-data` bodies (RFC 7578), as Apple Shortcuts sends a form. Fields are taken; files are
+//! not, for a message holds addresses of files.
+
+use axum::http::StatusCode;
+
+use super::{Message, Problem, invalid};
+use crate::quoted::parameter;
+
+/// Reads a form with the fields of the JSON body; `attachments` may stand in it several times, each an
+/// address.
+///
+/// # Errors
+/// When it is no form of ours.
+pub(super) fn read(content: &str, boundary: &str) -> Result<Message, Problem> {
+    let delimiter = format!("\r\n--{boundary}");
+    let mut rest = match content.strip_prefix(&delimiter[2..]) {
+        Some(rest) => rest,
+        None => content.split_once(&delimiter).ok_or_else(broken)?.1,
+    };
+    let mut message = Message::default();
+    while !rest.starts_with("--") {
+        let part = rest.trim_start_matches([' ', '\t']).strip_prefix("\r\n").ok_or_else(broken)?;
+        let (part, after) = part.split_once(&delimiter).ok_or_else(broken)?;
+        let (headers, value) = part.split_once("\r\n\r\n").ok_or_else(broken)?;
+        take(&mut message, headers, value)?;
+        rest = after;
+    }
+    Ok(message)
+}
+
+fn take(message: &mut Message, headers: &str, value: &str) -> Result<(), Problem> {
+    let disposition = headers
+        .split("\r\n")
+        .filter_map(|line| line.split_once(':'))
+        .find_map(|(name, value)| name.trim().eq_ignore_ascii_case("content-disposition").then_some(value));
+    let disposition = disposition.ok_or_else(broken)?;
+    let name = parameter(disposition, "name").ok_or_else(broken)?;
+    if parameter(disposition, "filename").is_some() && name != "message" {
+        return Err(invalid("is a file: files are named by their address, in `attachments`", name));
+    }
+    message.take(name, value.to_owned())
+}
+
+fn broken() -> Problem {
+    Problem::new(
+        StatusCode::BAD_REQUEST,
+        "not-a-form",
+        "The body is not a form",
+        "the body is not multipart/form-data with the boundary that its Content-Type names",
+    )
+}

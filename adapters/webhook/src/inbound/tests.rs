@@ -1,0 +1,300 @@
+use rstest::rstest;
+
+use super::*;
+
+const JSON: Option<&str> = Some("application/json");
+const FORM: Option<&str> = Some("application/x-www-form-urlencoded");
+const MULTIPART: Option<&str> = Some("multipart/form-data; boundary=\"b\"");
+
+fn text_of(content_type: Option<&str>, body: &str) -> String {
+    read(content_type, body.as_bytes()).unwrap().text
+}
+
+fn refused(content_type: Option<&str>, body: &str) -> Problem {
+    read(content_type, body.as_bytes()).unwrap_err()
+}
+
+fn context(channel: &ChannelId) -> Context<'_> {
+    Context { channel, conversation: None, key: None, wait: Duration::ZERO, now: Timestamp::from_millis(1) }
+}
+
+fn event(body: &str, change: impl FnOnce(&mut Context<'_>)) -> InboundEvent {
+    let channel = ChannelId::new("webhook", "siri");
+    let mut context = context(&channel);
+    change(&mut context);
+    read(JSON, body.as_bytes()).unwrap().into_event(&context)
+}
+
+#[rstest]
+#[case(JSON, r#"{"message":"hi"}"#)]
+#[case(JSON, " \n{\"message\":\"hi\"}\n")]
+#[case(JSON, "\u{feff}{\"message\":\"hi\"}")]
+#[case(JSON, r#"{"message":"hi","sender":null,"conversation":null,"attachments":null}"#)]
+#[case(JSON, r#"{"message":"hi","mood":{"deep":[1,2]}}"#)]
+#[case(Some("application/json; charset=utf-8"), r#"{"message":"hi"}"#)]
+#[case(Some("Application/JSON;charset=\"UTF-8\""), r#"{"message":"hi"}"#)]
+#[case(Some("application/vnd.example+json"), r#"{"message":"hi"}"#)]
+#[case(None, r#"{"message":"hi"}"#)]
+#[case(Some(""), " {\"message\":\"hi\"}")]
+#[case(None, "hi")]
+#[case(Some("text/plain"), "hi")]
+#[case(Some("text/plain; charset=us-ascii"), "hi\r\n")]
+#[case(Some("TEXT/PLAIN"), "hi\n")]
+#[case(FORM, "message=hi")]
+#[case(FORM, "sender=&message=%68%69&mood=blue")]
+#[case(Some("application/x-www-form-urlencoded; charset=utf-8"), "message=hi")]
+#[case(MULTIPART, "--b\r\nContent-Disposition: form-data; name=\"message\"\r\n\r\nhi\r\n--b--\r\n")]
+#[case(
+    MULTIPART,
+    "preamble\r\n--b \r\ncontent-type: text/plain\r\ncontent-disposition: form-data; name=message; filename=\"a;b.txt\"\r\n\r\nhi\r\n--b--"
+)]
+fn a_message_is_read_in_every_form(#[case] content_type: Option<&str>, #[case] body: &str) {
+    assert_eq!(text_of(content_type, body), "hi");
+}
+
+#[test]
+fn a_text_is_kept_as_it_was_said() {
+    assert_eq!(text_of(Some("text/plain"), "  {\"a\": 1}\n\n"), "  {\"a\": 1}\n");
+    assert_eq!(text_of(FORM, "message=a+b%2Bc%20%E2%9C%93"), "a b+c ✓");
+    assert_eq!(text_of(JSON, r#"{"message":"a\nb \u2713 \ud83d\ude00"}"#), "a\nb ✓ 😀");
+    assert_eq!(text_of(FORM, "message=%EF%BF%BD"), "\u{fffd}");
+}
+
+#[test]
+fn the_payload_is_kept_as_it_was_received() {
+    let body = "{\"message\": \"hi\",  \"mood\": \"blue\"}";
+
+    assert_eq!(event(body, |_| {}).raw, body);
+}
+
+#[rstest]
+#[case(r#"{"message":"hi""#, 1, 15)]
+#[case("{\n  \"message\": hi\n}", 2, 14)]
+#[case("{\"message\":\"hi\"} x", 1, 18)]
+#[case("[1,", 1, 3)]
+#[case("hi", 1, 1)]
+#[case("", 1, 0)]
+fn a_body_that_is_not_json_is_told_where(#[case] body: &str, #[case] line: usize, #[case] column: usize) {
+    let problem = refused(JSON, body);
+
+    assert_eq!(problem.status(), StatusCode::BAD_REQUEST);
+    assert_eq!(problem.name(), "not-json");
+    assert_eq!(problem.place(), Some((line, column)));
+}
+
+#[test]
+fn a_body_that_opens_like_json_is_json() {
+    assert_eq!(refused(None, "{\"message\": }").name(), "not-json");
+}
+
+#[rstest]
+#[case(r#"{"message":5}"#, "message")]
+#[case(r#"{"message":{"text":"hi"}}"#, "message")]
+#[case(r#"{"message":"hi","sender":["me"]}"#, "sender")]
+#[case(r#"{"message":"hi","conversation":7}"#, "conversation")]
+#[case(r#"{"message":"hi","attachments":"https://a.example"}"#, "attachments")]
+#[case(r#"{"message":"hi","attachments":[{"url":"https://a.example"},{}]}"#, "attachments[1]")]
+#[case(r#"{"message":"hi","attachments":[["a","b","https://a.example"]]}"#, "attachments[0]")]
+#[case(r#"{"message":"hi","attachments":[{"url":"somewhere"}]}"#, "attachments[0].url")]
+#[case(r#"{"message":"hi\u0000"}"#, "message")]
+#[case(r#"{"message":"hi","sender":"me\n"}"#, "sender")]
+fn a_field_that_cannot_be_used_is_named(#[case] body: &str, #[case] field: &str) {
+    let problem = refused(JSON, body);
+
+    assert_eq!(problem.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(problem.name(), "invalid-field");
+    assert_eq!(problem.field(), Some(field));
+    assert!(problem.detail().contains(field), "{}", problem.detail());
+}
+
+#[rstest]
+#[case("[]")]
+#[case(r#"["hi"]"#)]
+#[case("\"hi\"")]
+#[case("5")]
+#[case("null")]
+fn json_that_is_no_object_is_refused(#[case] body: &str) {
+    let problem = refused(JSON, body);
+
+    assert_eq!(problem.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(problem.detail().contains("object"), "{}", problem.detail());
+}
+
+#[rstest]
+#[case(JSON, "{}")]
+#[case(JSON, r#"{"message":""}"#)]
+#[case(JSON, r#"{"message":" \n\t"}"#)]
+#[case(JSON, r#"{"message":null}"#)]
+#[case(JSON, r#"{"message":"","attachments":[]}"#)]
+#[case(JSON, r#"{"text":"hi"}"#)]
+#[case(Some("text/plain"), "")]
+#[case(Some("text/plain"), " \n")]
+#[case(None, "")]
+#[case(FORM, "")]
+#[case(FORM, "message=")]
+#[case(FORM, "hi")]
+#[case(MULTIPART, "--b--\r\n")]
+fn an_empty_message_is_refused(#[case] content_type: Option<&str>, #[case] body: &str) {
+    let problem = refused(content_type, body);
+
+    assert_eq!(problem.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    assert_eq!(problem.name(), "empty-message");
+}
+
+#[test]
+fn json_that_is_sent_as_a_form_is_told_so() {
+    assert!(refused(FORM, r#"{"message":"hi"}"#).detail().contains("Content-Type: application/json"));
+}
+
+#[rstest]
+#[case("application/xml")]
+#[case("text/html")]
+#[case("json")]
+#[case("application/json; charset=latin1")]
+#[case("text/plain; charset=utf-16")]
+#[case("multipart/form-data")]
+#[case("application/octet-stream")]
+fn another_media_type_is_refused(#[case] content_type: &str) {
+    let problem = refused(Some(content_type), r#"{"message":"hi"}"#);
+
+    assert_eq!(problem.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
+}
+
+#[rstest]
+#[case(JSON, b"{\"message\":\"\xff\"}")]
+#[case(Some("text/plain"), b"\xff")]
+#[case(FORM, b"message=%FF")]
+#[case(MULTIPART, b"--b\r\nContent-Disposition: form-data; name=file\r\n\r\n\xff\r\n--b--")]
+fn a_body_that_is_not_utf8_is_refused(#[case] content_type: Option<&str>, #[case] body: &[u8]) {
+    let problem = read(content_type, body).unwrap_err();
+
+    assert_eq!(problem.status(), StatusCode::BAD_REQUEST);
+    assert_eq!(problem.name(), "not-utf-8");
+}
+
+#[rstest]
+#[case("")]
+#[case("hi")]
+#[case("--b\r\nContent-Disposition: form-data; name=message\r\n\r\nhi")]
+#[case("--b\r\n\r\nhi\r\n--b--")]
+#[case("--b\r\nContent-Disposition: form-data\r\n\r\nhi\r\n--b--")]
+#[case("--bb\r\nContent-Disposition: form-data; name=message\r\n\r\nhi\r\n--b--")]
+fn a_broken_form_is_refused(#[case] body: &str) {
+    assert_eq!(refused(MULTIPART, body).name(), "not-a-form");
+}
+
+#[test]
+fn a_form_may_hold_several_addresses_and_no_files() {
+    let asked =
+        read(FORM, b"message=look&attachments=https://a.example/x.png&attachments=&attachments=https://b.example")
+            .unwrap();
+    let urls: Vec<_> = asked.attachments.iter().map(|attachment| attachment.url.as_str()).collect();
+    assert_eq!(urls, ["https://a.example/x.png", "https://b.example"]);
+
+    let file = "--b\r\nContent-Disposition: form-data; name=photo; filename=x.png\r\n\r\n...\r\n--b--";
+    assert_eq!(refused(MULTIPART, file).field(), Some("photo"));
+}
+
+#[test]
+fn a_field_that_stands_in_a_form_twice_is_refused() {
+    assert_eq!(refused(FORM, "message=a&message=b").field(), Some("message"));
+}
+
+/// K3.
+#[test]
+fn an_attachment_is_structured() {
+    let body = r#"{"attachments":[
+        {"url":"https://a.example/photos/cat.jpg?size=2"},
+        {"url":"https://a.example","name":"A page","media_type":"text/html","size":7}
+    ]}"#;
+
+    let event = event(body, |_| {});
+
+    assert_eq!(event.text, "");
+    let attachment = |name: &str, media_type: &str, url: &str| Attachment {
+        name: name.to_owned(),
+        media_type: media_type.to_owned(),
+        url: url.to_owned(),
+    };
+    let expected = [
+        attachment("cat.jpg", "application/octet-stream", "https://a.example/photos/cat.jpg?size=2"),
+        attachment("A page", "text/html", "https://a.example"),
+    ];
+    assert_eq!(event.attachments, expected);
+}
+
+#[rstest]
+#[case("sender", MAX_NAME)]
+#[case("conversation", MAX_NAME)]
+fn names_are_bounded(#[case] field: &str, #[case] most: usize) {
+    let body = |length| format!(r#"{{"message":"hi","{field}":"{}"}}"#, "é".repeat(length));
+
+    assert!(read(JSON, body(most).as_bytes()).is_ok());
+    assert_eq!(refused(JSON, &body(most + 1)).field(), Some(field));
+}
+
+#[test]
+fn attachments_are_bounded() {
+    let body = |count| {
+        let one = r#"{"url":"https://a.example"}"#;
+        format!(r#"{{"message":"hi","attachments":[{}]}}"#, vec![one; count].join(","))
+    };
+
+    assert!(read(JSON, body(MAX_ATTACHMENTS).as_bytes()).is_ok());
+    assert_eq!(refused(JSON, &body(MAX_ATTACHMENTS + 1)).field(), Some("attachments"));
+    let long = format!(r#"{{"message":"hi","attachments":[{{"url":"https://a.example/{}"}}]}}"#, "x".repeat(MAX_URL));
+    assert_eq!(refused(JSON, &long).field(), Some("attachments[0].url"));
+}
+
+#[rstest]
+#[case(r#"{"message":"hi","conversation":"trip","sender":"ann"}"#, "trip", "ann")]
+#[case(r#"{"message":"hi","sender":"ann"}"#, "ann", "ann")]
+#[case(r#"{"message":"hi","conversation":"","sender":"ann"}"#, "ann", "ann")]
+#[case(r#"{"message":"hi"}"#, "home", "caller")]
+#[case(r#"{"message":"hi","sender":" "}"#, "home", "caller")]
+fn a_turn_belongs_to_the_conversation_that_is_named(#[case] body: &str, #[case] chat: &str, #[case] sender: &str) {
+    let event = event(body, |context| context.conversation = Some("home"));
+
+    assert_eq!(&*event.conversation.chat, chat);
+    assert_eq!(event.sender.id, sender);
+}
+
+#[test]
+fn a_turn_without_a_conversation_shares_it_with_nothing() {
+    let one = event(r#"{"message":"hi"}"#, |_| {});
+    let other = event(r#"{"message":"hi"}"#, |_| {});
+
+    assert_ne!(one.external_id, other.external_id);
+    assert_ne!(one.conversation, other.conversation);
+}
+
+/// E6.
+#[test]
+fn the_same_key_is_the_same_event() {
+    let with = |key| event(r#"{"message":"hi"}"#, |context| context.key = Some(key));
+
+    let event = with(Key::Idempotency("k1"));
+
+    assert_eq!(event.external_id, with(Key::Idempotency("k1")).external_id);
+    assert_eq!(event.conversation, with(Key::Idempotency("k1")).conversation);
+    assert_ne!(event.external_id, with(Key::Idempotency("k2")).external_id);
+    assert_ne!(event.external_id, with(Key::WebhookId("k1")).external_id);
+    assert_eq!(event.external_id.len(), 64);
+}
+
+/// M2.
+#[test]
+fn a_hook_asks_and_says_how_long_it_waits() {
+    let event = event(r#"{"message":"hi"}"#, |context| context.wait = Duration::from_secs(20));
+
+    assert_eq!(event.directed, Directed::Asked);
+    assert_eq!(event.chat, ChatKind::Direct);
+    assert_eq!(event.kind, EventKind::Message);
+    assert_eq!(event.patience, Some(Duration::from_secs(20)));
+}
+
+/// M5.
+#[test]
+fn a_caller_that_does_not_wait_has_no_patience_to_lose() {
+    assert_eq!(event(r#"{"message":"hi"}"#, |_| {}).patience, None);
+}

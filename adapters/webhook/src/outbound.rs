@@ -1,0 +1,150 @@
+//! The copy of an answer that goes to a hook's callback: a delivery → one signed POST.
+//!
+//! The post is signed as [Standard Webhooks](https://www.standardwebhooks.com) has it, and its `webhook-id`
+//! is the delivery's id: a receiver that sees it again has it already.
+
+use std::{error::Error as _, time::Duration};
+
+use jiff::fmt::rfc2822;
+use rejoinder_core::{Action, Delivery, DeliveryError, Receipt, Scope, SharedClock, SignalKind, Timestamp, Via};
+use reqwest::{
+    Client, StatusCode,
+    header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER},
+};
+use secrecy::ExposeSecret;
+use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP, Webhook};
+use url::Url;
+
+use crate::{
+    CallbackSettings, SettingsError,
+    answer::{Answer, Fallback, Posted},
+    auth,
+};
+
+/// How long a receiver may take.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a receiver is left alone that limits us and does not say for how long.
+const DEFAULT_PAUSE: Duration = Duration::from_secs(30);
+
+/// The longest pause that a receiver may ask for.
+const MAX_PAUSE: Duration = Duration::from_secs(60 * 60);
+
+/// Where a hook's answers are posted as well.
+pub(crate) struct Callback {
+    url: Url,
+    signer: Webhook,
+    clock: SharedClock,
+    http: Client,
+}
+
+impl Callback {
+    pub(crate) fn new(settings: &CallbackSettings, clock: SharedClock, http: Client) -> Result<Self, SettingsError> {
+        let signer = auth::signer(settings.secret.expose_secret(), "callback_secret")?;
+        Ok(Self { url: settings.url.clone(), signer, clock, http })
+    }
+
+    pub(crate) async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
+        let body = body(delivery)?;
+        let id = delivery.id().to_string();
+        let now = self.clock.now();
+        let seconds = now.as_millis().div_euclid(1000);
+        let signature = self
+            .signer
+            .sign(&id, seconds, &body)
+            .map_err(|error| DeliveryError::Unsupported(format!("the answer cannot be signed: {error}")))?;
+        let response = self
+            .http
+            .post(self.url.clone())
+            .timeout(TIMEOUT)
+            .header(CONTENT_TYPE, "application/json")
+            .header(HEADER_WEBHOOK_ID, &id)
+            .header(HEADER_WEBHOOK_TIMESTAMP, seconds)
+            .header(HEADER_WEBHOOK_SIGNATURE, signature)
+            .body(body)
+            .send()
+            .await
+            .map_err(|error| failure(&error))?;
+        judge(response.status(), response.headers(), now).map(|()| Receipt::of(id))
+    }
+}
+
+/// What is posted: the object that the result's address gives.
+fn body(delivery: &Delivery) -> Result<Vec<u8>, DeliveryError> {
+    let unsupported = |what: &str| Err(DeliveryError::Unsupported(format!("a callback carries answers, not {what}")));
+    let content = match delivery.action() {
+        Action::Send { content, .. } => {
+            Posted { text: &content.text, attachments: &content.attachments, choices: &content.choices }
+        }
+        Action::React { emoji, .. } => Posted { text: emoji, attachments: &[], choices: &[] },
+        Action::Edit { .. } => return unsupported("edits"),
+        Action::Draft { .. } => return unsupported("drafts"),
+        Action::Typing { .. } => return unsupported("typing notices"),
+        Action::Delete { .. } => return unsupported("deletions"),
+    };
+    let Some(turn) = delivery.turn() else { return unsupported("what answers no turn") };
+    let fallback = match delivery.via() {
+        Some(Via::Fallback { cause, rung }) => Some(Fallback { cause: *cause, rung: rung.to_string().into() }),
+        _ => None,
+    };
+    Ok(Answer::posted(turn, delivery.signal().unwrap_or(SignalKind::Reply), content, fallback).to_json())
+}
+
+/// What a receiver's status means for us.
+fn judge(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), DeliveryError> {
+    if status.is_success() {
+        return Ok(());
+    }
+    let pause = retry_after(headers, now);
+    let detail = format!("the callback answered {status}");
+    Err(match (status, pause) {
+        (StatusCode::TOO_MANY_REQUESTS, pause) => {
+            DeliveryError::Limited { retry_after: pause.unwrap_or(DEFAULT_PAUSE), scope: Scope::Account, detail }
+        }
+        (StatusCode::SERVICE_UNAVAILABLE, Some(retry_after)) => {
+            DeliveryError::Limited { retry_after, scope: Scope::Account, detail }
+        }
+        (StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY, retry_after) => {
+            DeliveryError::NotSent { retry_after, detail }
+        }
+        (status, retry_after) if status.is_server_error() => DeliveryError::NotSent { retry_after, detail },
+        // Redirects are not followed, and whatever else a receiver says will not change by itself. 401 and
+        // 403 too: there are no credentials of ours that could be renewed, and the answer is a row anyway.
+        _ => DeliveryError::Refused(detail),
+    })
+}
+
+/// `Retry-After`, in seconds or as a date (RFC 9110, section 10.2.3).
+fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let pause = match value.parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => {
+            let at = rfc2822::DateTimeParser::new().parse_timestamp(value).ok()?;
+            Timestamp::from_millis(at.as_millisecond()).since(now)
+        }
+    };
+    Some(pause.min(MAX_PAUSE))
+}
+
+/// What a post without an answer means for us.
+fn failure(error: &reqwest::Error) -> DeliveryError {
+    // The address may hold a secret, and is not said.
+    let mut detail = if error.is_timeout() { "no answer in time".to_owned() } else { "the post failed".to_owned() };
+    let mut source = error.source();
+    while let Some(cause) = source {
+        detail.push_str(": ");
+        detail.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    if error.is_connect() {
+        DeliveryError::NotSent { retry_after: None, detail }
+    } else if error.is_builder() || error.is_redirect() {
+        DeliveryError::Refused(detail)
+    } else {
+        DeliveryError::Unknown(detail)
+    }
+}
+
+#[cfg(test)]
+mod tests;

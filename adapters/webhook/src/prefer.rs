@@ -1,0 +1,120 @@
+//! `Prefer: wait=N` (RFC 7240): how long a caller is willing to wait.
+
+use std::time::Duration;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::quoted::{split_unquoted, unquoted};
+
+const PREFER: HeaderName = HeaderName::from_static("prefer");
+
+/// How long to wait for a caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wait {
+    /// How long; zero: not at all.
+    pub(crate) duration: Duration,
+    /// Whether the caller said so, and is told that it was heard.
+    pub(crate) was_preferred: bool,
+}
+
+impl Wait {
+    /// What `headers` ask for, at most `longest`; `otherwise` when they do not say.
+    pub(crate) fn read(headers: &HeaderMap, longest: Duration, otherwise: Duration) -> Self {
+        let preferred = headers
+            .get_all(PREFER)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| split_unquoted(value, ','))
+            .find_map(seconds);
+        preferred.map_or(Self { duration: otherwise, was_preferred: false }, |seconds| Self {
+            duration: Duration::from_secs(seconds).min(longest),
+            was_preferred: true,
+        })
+    }
+
+    /// The value of `Preference-Applied`, when there is one.
+    pub(crate) fn applied(self) -> Option<HeaderValue> {
+        self.was_preferred.then(|| {
+            HeaderValue::try_from(format!("wait={}", self.duration.as_secs())).expect("digits can stand in a header")
+        })
+    }
+}
+
+/// The number of one `wait=N` preference; a preference that is something else, or malformed, is none.
+fn seconds(preference: &str) -> Option<u64> {
+    let without_parameters = split_unquoted(preference, ';').next()?;
+    let (name, value) = without_parameters.split_once('=')?;
+    if !name.trim().eq_ignore_ascii_case("wait") {
+        return None;
+    }
+    let value = unquoted(value);
+    if value.is_empty() || !value.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    // More digits than fit is still a number, and more than anyone waits.
+    Some(value.parse().unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const LONGEST: Duration = Duration::from_secs(25);
+
+    fn read(values: &[&str]) -> Wait {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(PREFER, value.parse().unwrap());
+        }
+        Wait::read(&headers, LONGEST, LONGEST)
+    }
+
+    /// M5.
+    #[rstest]
+    #[case(&["wait=10"], 10)]
+    #[case(&["wait=0"], 0)]
+    #[case(&["Wait = 10"], 10)]
+    #[case(&["wait=\"10\""], 10)]
+    #[case(&["respond-async, wait=3"], 3)]
+    #[case(&["respond-async", "wait=3"], 3)]
+    #[case(&["wait=3; strict"], 3)]
+    #[case(&["wait=3, wait=9"], 3)]
+    #[case(&["note=\"a, wait=9\", wait=4"], 4)]
+    #[case(&["note=\"\\\", wait=9\", wait=4"], 4)]
+    #[case(&["wait=soon, wait=4"], 4)]
+    fn a_caller_says_how_long_it_waits(#[case] values: &[&str], #[case] seconds: u64) {
+        let wait = read(values);
+
+        assert_eq!(wait, Wait { duration: Duration::from_secs(seconds), was_preferred: true });
+        assert_eq!(wait.applied().unwrap(), format!("wait={seconds}"));
+    }
+
+    /// M2: the hook's own wait is the longest, whatever the caller asks for.
+    #[rstest]
+    #[case("wait=26")]
+    #[case("wait=3600")]
+    #[case("wait=99999999999999999999999999")]
+    fn a_wait_is_never_longer_than_the_hooks(#[case] value: &str) {
+        let wait = read(&[value]);
+
+        assert_eq!(wait.duration, LONGEST);
+        assert_eq!(wait.applied().unwrap(), "wait=25");
+    }
+
+    #[rstest]
+    #[case(&[])]
+    #[case(&["respond-async"])]
+    #[case(&["wait"])]
+    #[case(&["wait="])]
+    #[case(&["wait=-1"])]
+    #[case(&["wait=1.5"])]
+    #[case(&["waiting=3"])]
+    fn a_caller_that_does_not_say_gets_the_hooks_wait(#[case] values: &[&str]) {
+        let wait = read(values);
+
+        assert_eq!(wait, Wait { duration: LONGEST, was_preferred: false });
+        assert_eq!(wait.applied(), None);
+    }
+}
