@@ -1,1 +1,18 @@
-//! End-to-end tests and what they need.
+//! What the end-to-end tests are written with: the real binary as a process, and what it talks to.
+//!
+//! A test starts a [`Gateway`] with the configuration it needs, speaks to it as a user's program
+//! would, and asserts what the person sees. When the gateway is dropped, it checks the promise by
+//! itself: nothing is owed, nothing is waiting.
+//!
+//! `cargo xtask test` builds the binary, installs the counterparts and says where they are in the
+//! environment (`REJOINDER_BIN`, `REJOINDER_COUNTERPARTS`, `CHROMIUM`).
+
+mod agent;
+mod gateway;
+mod hook;
+mod wait;
+
+pub use agent::{Call, ModelServer, Script, ScriptedAgent};
+pub use gateway::{Gateway, GatewayBuilder};
+pub use hook::{Hook, Reply};
+pub use wait::{PATIENCE, eventually};

@@ -1,0 +1,310 @@
+//! The real binary, as a process of its own.
+
+use std::{
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{Hook, eventually};
+
+/// The token that tests show at `/admin`.
+const ADMIN_TOKEN: &str = "admin-token-of-the-tests";
+
+/// What a gateway is started with.
+#[derive(Debug, Default)]
+pub struct GatewayBuilder {
+    config: String,
+    environment: Vec<(String, String)>,
+    leaves_turns_open: bool,
+}
+
+impl GatewayBuilder {
+    /// Adds sections to `rejoinder.toml`.
+    #[must_use]
+    pub fn config(mut self, toml: &str) -> Self {
+        self.config.push_str(toml);
+        self.config.push('\n');
+        self
+    }
+
+    /// Sets an environment variable of the process.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Says that this test ends with turns that are owed, so that the check at the end is left out.
+    #[must_use]
+    pub const fn leaves_turns_open(mut self) -> Self {
+        self.leaves_turns_open = true;
+        self
+    }
+
+    /// Starts the process and waits until it is ready.
+    pub async fn start(self) -> Gateway {
+        let mut gateway = self.prepare();
+        gateway.restart().await;
+        gateway
+    }
+
+    /// Makes the folder and the configuration, and starts nothing.
+    ///
+    /// # Panics
+    /// When the machine has no room for a folder or no free port.
+    #[must_use]
+    pub fn prepare(self) -> Gateway {
+        let folder = tempfile::tempdir().expect("a folder for the gateway");
+        let port = free_port();
+        let config = folder.path().join("rejoinder.toml");
+        let text = format!(
+            "[server]\nlisten = \"127.0.0.1:{port}\"\ndrain = \"2s\"\n[admin]\ntoken = \"{ADMIN_TOKEN}\"\n{}",
+            self.config
+        );
+        std::fs::write(&config, text).expect("rejoinder.toml is written");
+        Gateway {
+            folder,
+            port,
+            process: None,
+            environment: self.environment,
+            leaves_turns_open: self.leaves_turns_open,
+            http: client(),
+        }
+    }
+}
+
+/// A running gateway with a folder of its own.
+#[derive(Debug)]
+pub struct Gateway {
+    folder: TempDir,
+    port: u16,
+    process: Option<Child>,
+    environment: Vec<(String, String)>,
+    leaves_turns_open: bool,
+    http: reqwest::Client,
+}
+
+impl Gateway {
+    /// A gateway to be started.
+    #[must_use]
+    pub fn builder() -> GatewayBuilder {
+        GatewayBuilder::default()
+    }
+
+    /// Where it listens: `http://127.0.0.1:…`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Its data directory.
+    #[must_use]
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// The client that tests speak to it with.
+    #[must_use]
+    pub const fn http(&self) -> &reqwest::Client {
+        &self.http
+    }
+
+    /// The hook `name`, called with `token`.
+    #[must_use]
+    pub fn hook(&self, name: &str, token: &str) -> Hook {
+        Hook::new(self.http.clone(), format!("{}/hooks/{name}", self.url()), token)
+    }
+
+    /// Starts it (again), in the same folder and on the same port, and waits until it is ready.
+    ///
+    /// # Panics
+    /// When it does not become ready.
+    pub async fn restart(&mut self) {
+        self.spawn(&[]);
+        self.is_ready().await;
+    }
+
+    /// Starts it with more environment, and does not wait for it.
+    ///
+    /// # Panics
+    /// When there is no binary to start.
+    pub fn spawn(&mut self, environment: &[(&str, &str)]) {
+        assert!(self.process.is_none(), "the gateway runs already");
+        let log = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.folder.path().join("log"))
+            .expect("the log is opened");
+        let process = self
+            .command(&["run", "--log-format", "json"])
+            .envs(environment.iter().copied())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("the gateway starts");
+        self.process = Some(process);
+    }
+
+    /// Waits until `/readyz` says so.
+    ///
+    /// # Panics
+    /// When it does not in time, or the process has ended.
+    pub async fn is_ready(&mut self) {
+        let url = format!("{}/readyz", self.url());
+        eventually("the gateway is ready", async || {
+            if let Some(status) = self.process.as_mut().and_then(|process| process.try_wait().ok().flatten()) {
+                panic!("the gateway ended with {status}:\n{}", self.log());
+            }
+            self.http.get(&url).send().await.ok().filter(|response| response.status().is_success()).map(drop)
+        })
+        .await;
+    }
+
+    /// Ends the process as `kill -9` does.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn kill(&mut self) {
+        let mut process = self.process.take().expect("the gateway runs");
+        process.kill().expect("the gateway is killed");
+        process.wait().expect("the gateway is gone");
+    }
+
+    /// Asks the process to end, and waits until it has.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub async fn stop(&mut self) -> std::process::ExitStatus {
+        let mut process = self.process.take().expect("the gateway runs");
+        let signalled = Command::new("kill").args(["-TERM", &process.id().to_string()]).status();
+        assert!(signalled.is_ok_and(|status| status.success()), "the gateway is asked to end");
+        eventually("the gateway ends", async || process.try_wait().expect("the process is waited for")).await
+    }
+
+    /// Waits until the process has ended by itself (a crash point).
+    ///
+    /// # Panics
+    /// When it does not.
+    pub async fn has_crashed(&mut self) {
+        let mut process = self.process.take().expect("the gateway runs");
+        let status =
+            eventually("the gateway crashes", async || process.try_wait().expect("the process is waited for")).await;
+        assert!(!status.success(), "the gateway ended by itself, without a crash");
+    }
+
+    /// What it has logged so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Runs a command of the binary on this gateway's folder.
+    ///
+    /// # Panics
+    /// When there is no binary.
+    #[must_use]
+    pub fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("the command runs")
+    }
+
+    /// What a command of the binary prints.
+    ///
+    /// # Panics
+    /// When it fails.
+    #[must_use]
+    pub fn prints(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(
+            output.status.success(),
+            "`rejoinder {}` failed: {}",
+            arguments.join(" "),
+            String::from_utf8_lossy(&output.stderr)
+        );
+        String::from_utf8(output.stdout).expect("the output is text")
+    }
+
+    /// Why a turn ended as it did, in the words of `turns explain`.
+    #[must_use]
+    pub fn explain(&self, turn: &str) -> String {
+        self.prints(&["turns", "explain", turn])
+    }
+
+    /// What the admin API says under `path`.
+    ///
+    /// # Panics
+    /// When it does not answer with JSON.
+    pub async fn admin(&self, path: &str) -> Value {
+        self.http
+            .get(format!("{}/admin/api/{path}", self.url()))
+            .bearer_auth(ADMIN_TOKEN)
+            .send()
+            .await
+            .and_then(reqwest::Response::error_for_status)
+            .expect("the admin API answers")
+            .json()
+            .await
+            .expect("the admin API answers with JSON")
+    }
+
+    /// The turns that are owed and not settled.
+    ///
+    /// # Panics
+    /// When the list is not one.
+    #[must_use]
+    pub fn open_turns(&self) -> Vec<Value> {
+        let list: Value = serde_json::from_str(&self.prints(&["turns", "list", "--state", "open", "--json"]))
+            .expect("the list is JSON");
+        list["items"].as_array().expect("the list has items").clone()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(binary());
+        command
+            .arg("--config")
+            .arg(self.folder.path().join("rejoinder.toml"))
+            .arg("--data")
+            .arg(self.data())
+            .args(arguments)
+            .env_remove("REJOINDER_CONFIG")
+            .env_remove("REJOINDER_DATA")
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null());
+        command
+    }
+}
+
+impl Drop for Gateway {
+    /// Checks the promise: nothing is owed, nothing is waiting.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the gateway's log:\n{}", self.log());
+        } else if !self.leaves_turns_open && self.data().join("rejoinder.db").exists() {
+            let open = self.open_turns();
+            assert!(open.is_empty(), "turns are still owed: {open:#?}\n{}", self.log());
+        }
+        if let Some(mut process) = self.process.take() {
+            // It may have ended by itself.
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+/// The binary under test.
+fn binary() -> PathBuf {
+    std::env::var_os("REJOINDER_BIN")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/debug/rejoinder"), PathBuf::from)
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("the listener has an address").port()
+}
+
+fn client() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().timeout(crate::PATIENCE * 2).build().expect("an HTTP client")
+}

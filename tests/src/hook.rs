@@ -1,0 +1,141 @@
+//! A hook's caller.
+
+use reqwest::{RequestBuilder, StatusCode, header::HeaderMap};
+use serde_json::{Value, json};
+
+/// Calls one hook.
+#[derive(Clone, Debug)]
+pub struct Hook {
+    http: reqwest::Client,
+    url: String,
+    token: String,
+}
+
+/// What a hook answered.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body: JSON, or the text as a JSON string.
+    pub body: Value,
+}
+
+impl Reply {
+    /// The turn's id.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn turn(&self) -> String {
+        self.body["turn_id"].as_str().unwrap_or_else(|| panic!("no turn in {self:?}")).to_owned()
+    }
+
+    /// The turn's status: `answered`, `deferred`, …
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn state(&self) -> &str {
+        self.body["status"].as_str().unwrap_or_else(|| panic!("no status in {self:?}"))
+    }
+
+    /// The words.
+    ///
+    /// # Panics
+    /// When there are none.
+    #[must_use]
+    pub fn words(&self) -> &str {
+        self.body["reply"].as_str().unwrap_or_else(|| panic!("no reply in {self:?}"))
+    }
+}
+
+impl Hook {
+    pub(crate) fn new(http: reqwest::Client, url: String, token: &str) -> Self {
+        Self { http, url, token: token.to_owned() }
+    }
+
+    /// A call without a body or authentication.
+    #[must_use]
+    pub fn bare(&self) -> RequestBuilder {
+        self.http.post(&self.url)
+    }
+
+    /// A call with the hook's token.
+    #[must_use]
+    pub fn call(&self) -> RequestBuilder {
+        self.bare().bearer_auth(&self.token)
+    }
+
+    /// A turn with `message`, in a conversation of its own.
+    #[must_use]
+    pub fn message(&self, message: &str) -> RequestBuilder {
+        self.call().json(&json!({ "message": message }))
+    }
+
+    /// A turn with `message` in `conversation`.
+    #[must_use]
+    pub fn said_in(&self, conversation: &str, message: &str) -> RequestBuilder {
+        self.call().json(&json!({ "message": message, "conversation": conversation }))
+    }
+
+    /// Says something and waits for what comes back.
+    ///
+    /// # Panics
+    /// When nothing does.
+    pub async fn ask(&self, message: &str) -> Reply {
+        read(self.message(message)).await
+    }
+
+    /// Says something and does not wait for the answer.
+    ///
+    /// # Panics
+    /// When it is not accepted.
+    pub async fn leave(&self, message: &str) -> Reply {
+        read(self.message(message).header("Prefer", "wait=0")).await
+    }
+
+    /// The result of a turn, as it stands after waiting for up to `wait` seconds.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub async fn result(&self, turn: &str, wait: u32) -> Reply {
+        let request = self.http.get(format!("{}/turns/{turn}", self.url)).bearer_auth(&self.token);
+        read(request.header("Prefer", format!("wait={wait}"))).await
+    }
+
+    /// Waits until a turn has come to rest.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub async fn comes_to_rest(&self, turn: &str) -> Reply {
+        crate::eventually("the turn comes to rest", async || {
+            let reply = self.result(turn, 5).await;
+            (!matches!(reply.state(), "accepted" | "deferred")).then_some(reply)
+        })
+        .await
+    }
+}
+
+/// Sends a request and reads what comes back.
+///
+/// # Panics
+/// When nothing does.
+async fn read(request: RequestBuilder) -> Reply {
+    Reply::of(request).await
+}
+
+impl Reply {
+    /// Sends a request and reads what comes back.
+    ///
+    /// # Panics
+    /// When nothing does.
+    pub async fn of(request: RequestBuilder) -> Self {
+        let response = request.send().await.expect("the hook answers");
+        let (status, headers) = (response.status(), response.headers().clone());
+        let text = response.text().await.expect("the hook's answer is read");
+        let body = serde_json::from_str(&text).unwrap_or(Value::String(text));
+        Self { status, headers, body }
+    }
+}

@@ -1,0 +1,21 @@
+//! Waiting for something to become true, without sleeping for a fixed time.
+
+use std::time::{Duration, Instant};
+
+/// How long a test waits for what must happen: far above what it takes.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Asks `what` again and again until it gives something.
+///
+/// # Panics
+/// When it has not after [`PATIENCE`].
+pub async fn eventually<T>(about: &str, mut what: impl AsyncFnMut() -> Option<T>) -> T {
+    let started = Instant::now();
+    loop {
+        if let Some(found) = what().await {
+            return found;
+        }
+        assert!(started.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain: {about}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}

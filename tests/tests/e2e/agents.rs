@@ -1,0 +1,242 @@
+//! Whatever the agent does, the turn ends in one signal, and `explain` says why.
+
+use std::sync::Arc;
+
+use rejoinder_tests::{Gateway, ModelServer, Reply, Script, ScriptedAgent};
+use reqwest::StatusCode;
+use serde_json::json;
+use tokio::sync::Notify;
+
+use crate::{TOKEN, hook};
+
+const SILENT: &str = "I have nothing to say to that.";
+const FAILED: &str = "Sorry, that did not work. Please try again.";
+const LATE: &str = "Sorry, that took too long. Please try again.";
+
+async fn with_model(keys: &str, more: &str) -> (ModelServer, Gateway) {
+    let model = ModelServer::start().await;
+    let gateway = Gateway::builder().config(&hook("")).config(&model.section_with(keys)).config(more).start().await;
+    (model, gateway)
+}
+
+/// Asks, and expects these words, with this in the explanation.
+async fn asked(gateway: &Gateway, message: &str, words: &str, fallback: Option<&str>, because: &str) {
+    let reply = gateway.hook("test", TOKEN).ask(message).await;
+
+    assert_eq!((reply.status, reply.state(), reply.words()), (StatusCode::OK, "answered", words));
+    assert_eq!(reply.body["fallback"]["cause"].as_str(), fallback, "{reply:?}");
+    let explained = gateway.explain(&reply.turn());
+    assert!(explained.contains(because), "`{because}` is not in:\n{explained}");
+}
+
+/// I3.
+#[tokio::test]
+async fn a_model_answers() {
+    let (_model, gateway) = with_model("", "").await;
+
+    asked(&gateway, "hello", "The model's answer.", None, "reply").await;
+}
+
+/// A1, A3.
+#[tokio::test]
+async fn an_empty_answer_becomes_one_fallback() {
+    let (_model, gateway) = with_model("", "").await;
+
+    asked(&gateway, "zebra-empty", SILENT, Some("silent"), "empty").await;
+}
+
+/// A20, B6, C1.
+#[tokio::test]
+async fn a_silence_marker_is_silence_and_never_shown() {
+    let (_model, gateway) = with_model("", "").await;
+
+    asked(&gateway, "zebra-marker", SILENT, Some("silent"), "marker").await;
+}
+
+/// B6, B14.
+#[tokio::test]
+async fn a_chosen_silence_becomes_what_the_operator_says() {
+    let ladder = "[guard.ladder.webhook.direct]\nsilent = [{ react = \"👌\" }]\n";
+    let (_model, gateway) = with_model("", ladder).await;
+
+    let reply = gateway.hook("test", TOKEN).ask("zebra-silent").await;
+
+    assert_eq!((reply.body["signal"].as_str(), reply.words()), (Some("reaction"), "👌"));
+    let explained = gateway.explain(&reply.turn());
+    assert!(explained.contains("nothing to add"), "{explained}");
+}
+
+#[tokio::test]
+async fn a_reaction_by_tool_is_the_answer() {
+    let (_model, gateway) = with_model("", "").await;
+
+    let reply = gateway.hook("test", TOKEN).ask("zebra-react").await;
+
+    assert_eq!(
+        reply.body,
+        json!({
+            "turn_id": reply.turn(), "status": "answered", "signal": "reaction", "reply": "👍",
+        })
+    );
+}
+
+/// C5.
+#[tokio::test]
+async fn a_model_that_fails_becomes_one_fallback_without_its_error() {
+    let (_model, gateway) = with_model("", "").await;
+
+    asked(&gateway, "zebra-boom", FAILED, Some("error"), "500").await;
+}
+
+#[tokio::test]
+async fn a_model_that_fails_once_is_asked_again() {
+    let (_model, gateway) = with_model("", "").await;
+
+    asked(&gateway, "zebra-once", "after the retry", None, "reply").await;
+}
+
+/// B8.
+#[tokio::test]
+async fn a_stream_that_is_cut_off_is_no_answer() {
+    let (_model, gateway) = with_model("", "").await;
+
+    asked(&gateway, "zebra-cut", FAILED, Some("error"), "cut").await;
+}
+
+/// A9.
+#[tokio::test]
+async fn a_stream_that_stalls_ends_in_one_fallback() {
+    let agent = ScriptedAgent::start(|_, _| Script::Stalls).await;
+    let gateway = Gateway::builder()
+        .config(&hook(""))
+        .config(&agent.section_with("first_token_timeout = \"1s\"\nidle_timeout = \"1s\""))
+        .start()
+        .await;
+
+    asked(&gateway, "hello", FAILED, Some("error"), "stalled").await;
+}
+
+/// A9, A10, G2.
+#[tokio::test]
+async fn a_stall_past_both_deadlines_is_deferred_and_then_given_up() {
+    let guard = "[guard]\nsoft_deadline = \"1s\"\nhard_deadline = \"3s\"\n";
+    let (_model, gateway) = with_model("", guard).await;
+    let hook = gateway.hook("test", TOKEN);
+
+    let deferred = hook.ask("zebra-stall").await;
+    let result = hook.comes_to_rest(&deferred.turn()).await;
+
+    assert_eq!((deferred.status, deferred.state()), (StatusCode::ACCEPTED, "deferred"));
+    assert_eq!((result.state(), result.words()), ("answered", LATE));
+    assert_eq!(result.body["fallback"], json!({ "cause": "timeout", "rung": "say:late" }));
+    let explained = gateway.explain(&deferred.turn());
+    assert!(explained.contains("hard deadline"), "{explained}");
+}
+
+/// A10.
+#[tokio::test]
+async fn a_stall_past_the_soft_deadline_is_deferred_and_then_answered() {
+    let (_model, gateway) = with_model("", "[guard]\nsoft_deadline = \"1s\"\n").await;
+    let hook = gateway.hook("test", TOKEN);
+
+    let deferred = hook.ask("zebra-slow").await;
+    let result = hook.comes_to_rest(&deferred.turn()).await;
+
+    assert_eq!(deferred.state(), "deferred");
+    assert_eq!((result.state(), result.words()), ("answered", "slow, but here it is"));
+}
+
+#[tokio::test]
+async fn a_deferral_by_tool_is_paid_by_the_next_run() {
+    let agent = ScriptedAgent::start(|_, number| match number {
+        0 => Script::Calls("defer".to_owned(), json!({ "note": "Give me a second.", "seconds": 1 })),
+        _ => Script::Replies("Now I know.".to_owned()),
+    })
+    .await;
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+    let hook = gateway.hook("test", TOKEN);
+
+    let deferred = hook.ask("think about it").await;
+    let result = hook.comes_to_rest(&deferred.turn()).await;
+
+    assert_eq!((deferred.state(), deferred.words()), ("deferred", "Give me a second."));
+    assert_eq!((result.state(), result.words()), ("answered", "Now I know."));
+    let calls = agent.calls();
+    assert_eq!(calls.len(), 2);
+    assert_eq!(calls[0].turn, calls[1].turn);
+    assert_eq!((calls[0].attempt.as_deref(), calls[1].attempt.as_deref()), (Some("1"), Some("2")));
+}
+
+/// A5, C4, C5: an agent that is not there at all.
+#[tokio::test]
+async fn an_agent_that_cannot_be_reached_ends_in_one_fallback() {
+    let agent = "[agents.main]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"none\"\n";
+    let gateway = Gateway::builder().config(&hook("")).config(agent).start().await;
+
+    asked(&gateway, "hello", FAILED, Some("error"), "cannot be reached").await;
+}
+
+/// A11, B14.
+#[tokio::test]
+async fn the_fallback_speaks_the_operators_words() {
+    let agent = ScriptedAgent::start(|_, _| Script::Fails(500)).await;
+    let gateway = Gateway::builder()
+        .config(&hook(""))
+        .config(&agent.section())
+        .config("[guard.templates.webhook]\nfailed = \"Da ist etwas schiefgegangen.\"\n")
+        .start()
+        .await;
+
+    asked(&gateway, "hello", "Da ist etwas schiefgegangen.", Some("error"), "say:failed").await;
+}
+
+#[tokio::test]
+async fn a_silent_agent_hands_the_turn_to_the_orchestrator() {
+    let silent = ScriptedAgent::replying("").await;
+    let orchestrator = ScriptedAgent::replying("I will take this one.").await;
+    let gateway = Gateway::builder()
+        .config(&hook(""))
+        .config(&silent.section())
+        .config(&orchestrator.section().replace("[agents.main]", "[agents.orchestrator]"))
+        .config("[routing]\ndefault_agent = \"main\"\n")
+        .config("[guard.ladder.webhook.direct]\nsilent = [{ handoff = \"orchestrator\" }, { say = \"silent\" }]\n")
+        .start()
+        .await;
+
+    asked(&gateway, "hello", "I will take this one.", Some("silent"), "handoff:orchestrator").await;
+}
+
+/// B1: what waits in line is deferred at most, and gets its own answer.
+#[tokio::test]
+async fn a_turn_that_waits_in_line_is_deferred_and_then_answered() {
+    let release = Arc::new(Notify::new());
+    let agent = {
+        let release = Arc::clone(&release);
+        ScriptedAgent::start(move |_, number| match number {
+            0 => Script::Holds(Arc::clone(&release), "first".to_owned()),
+            _ => Script::Replies("second".to_owned()),
+        })
+        .await
+    };
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+    let hook = gateway.hook("test", TOKEN);
+
+    let first = Reply::of(hook.said_in("line", "one").header("Prefer", "wait=1")).await;
+    let second = Reply::of(hook.said_in("line", "two").header("Prefer", "wait=1")).await;
+    release.notify_one();
+
+    assert_eq!((first.state(), second.state()), ("deferred", "deferred"));
+    assert_eq!(hook.comes_to_rest(&first.turn()).await.words(), "first");
+    assert_eq!(hook.comes_to_rest(&second.turn()).await.words(), "second");
+}
+
+/// The built-in agent needs nothing.
+#[tokio::test]
+async fn without_configuration_the_front_desk_answers() {
+    let gateway = Gateway::builder().config(&hook("")).start().await;
+
+    let reply = gateway.hook("test", TOKEN).ask("ping").await;
+
+    assert_eq!(reply.state(), "answered");
+    assert!(reply.words().to_lowercase().contains("pong"), "{reply:?}");
+}

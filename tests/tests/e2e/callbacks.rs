@@ -1,0 +1,173 @@
+//! A hook's callback: the whole outbox, against a receiver that misbehaves.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex},
+};
+
+use axum::{
+    Router,
+    body::Bytes,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
+use serde_json::Value;
+use tokio::net::TcpListener;
+
+use crate::{TOKEN, hook};
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+/// What arrived at the receiver.
+#[derive(Clone, Debug)]
+struct Posted {
+    id: String,
+    body: Value,
+    verified: bool,
+}
+
+#[derive(Clone, Default)]
+struct Receiver {
+    port: u16,
+    posted: Arc<Mutex<Vec<Posted>>>,
+    /// What it answers, one after the other; then 204.
+    answers: Arc<Mutex<VecDeque<(u16, Option<&'static str>)>>>,
+}
+
+impl Receiver {
+    async fn start(answers: &[(u16, Option<&'static str>)]) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let receiver = Self {
+            port: listener.local_addr().unwrap().port(),
+            answers: Arc::new(Mutex::new(answers.iter().copied().collect())),
+            ..Self::default()
+        };
+        let router = Router::new().route("/", post(take)).with_state(receiver.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        receiver
+    }
+
+    fn section(&self) -> String {
+        hook(&format!("callback_url = \"http://127.0.0.1:{}/\"\ncallback_secret = \"{SECRET}\"", self.port))
+    }
+
+    fn posted(&self) -> Vec<Posted> {
+        self.posted.lock().unwrap().clone()
+    }
+
+    async fn has_got(&self, count: usize) -> Vec<Posted> {
+        eventually("the callback is posted", async || Some(self.posted()).filter(|posted| posted.len() >= count)).await
+    }
+}
+
+async fn take(State(receiver): State<Receiver>, headers: HeaderMap, body: Bytes) -> Response {
+    let verified = standardwebhooks::Webhook::new(SECRET).unwrap().verify(&body, &headers).is_ok();
+    receiver.posted.lock().unwrap().push(Posted {
+        id: headers["webhook-id"].to_str().unwrap().to_owned(),
+        body: serde_json::from_slice(&body).unwrap(),
+        verified,
+    });
+    let (status, retry_after) = receiver.answers.lock().unwrap().pop_front().unwrap_or((204, None));
+    let mut response = StatusCode::from_u16(status).unwrap().into_response();
+    if let Some(seconds) = retry_after {
+        response.headers_mut().insert("retry-after", seconds.parse().unwrap());
+    }
+    response
+}
+
+async fn gateway(receiver: &Receiver, agent: &ScriptedAgent) -> Gateway {
+    Gateway::builder().config(&receiver.section()).config(&agent.section()).start().await
+}
+
+#[tokio::test]
+async fn the_answer_is_posted_and_signed() {
+    let (receiver, agent) = (Receiver::start(&[]).await, ScriptedAgent::replying("posted").await);
+    let gateway = gateway(&receiver, &agent).await;
+
+    let reply = gateway.hook("test", TOKEN).ask("hello").await;
+    let posted = receiver.has_got(1).await;
+
+    assert!(posted[0].verified);
+    assert_eq!(
+        (posted[0].body["turn_id"].as_str(), posted[0].body["reply"].as_str()),
+        (Some(&*reply.turn()), Some("posted"))
+    );
+}
+
+/// H2, I5: a receiver that is down for a moment gets it with the same id; each attempt is a row.
+#[tokio::test]
+async fn a_receiver_that_is_down_gets_it_later_once() {
+    let receiver = Receiver::start(&[(500, None), (503, None)]).await;
+    let agent = ScriptedAgent::replying("posted").await;
+    let gateway = gateway(&receiver, &agent).await;
+
+    let reply = gateway.hook("test", TOKEN).ask("hello").await;
+    let posted = receiver.has_got(3).await;
+
+    assert!(posted.iter().all(|post| post.id == posted[0].id && post.verified));
+    let explained = eventually("the receipt is stored", async || {
+        Some(gateway.explain(&reply.turn())).filter(|explained| explained.contains("acknowledged"))
+    })
+    .await;
+    assert!(explained.contains("500") && explained.contains("503"), "{explained}");
+}
+
+/// D6: a refusal is final; the answer at the hook is not touched by it.
+#[tokio::test]
+async fn a_receiver_that_refuses_is_not_asked_again() {
+    let receiver = Receiver::start(&[(410, None)]).await;
+    let agent = ScriptedAgent::replying("posted").await;
+    let mut gateway = gateway(&receiver, &agent).await;
+    let hook = gateway.hook("test", TOKEN);
+
+    let reply = hook.ask("hello").await;
+    receiver.has_got(1).await;
+    eventually("the refusal is stored", async || gateway.explain(&reply.turn()).contains("410").then_some(())).await;
+    gateway.kill();
+    gateway.restart().await;
+    let again = hook.result(&reply.turn(), 0).await;
+
+    assert_eq!(again.words(), "posted");
+    assert_eq!(receiver.posted().len(), 1);
+}
+
+/// D1: an attempt that has no result is made again, with the same id.
+#[rstest::rstest]
+#[case::before_the_bytes("attempt_started:1", 1)]
+#[case::after_the_bytes("attempt_ended:1", 2)]
+#[tokio::test]
+async fn a_crash_around_an_attempt_ends_in_one_delivery(#[case] point: &str, #[case] posts: usize) {
+    let (receiver, agent) = (Receiver::start(&[]).await, ScriptedAgent::replying("posted").await);
+    let mut gateway = Gateway::builder().config(&receiver.section()).config(&agent.section()).prepare();
+
+    gateway.spawn(&[("REJOINDER_CRASH_AT", point)]);
+    gateway.is_ready().await;
+    // The answer may or may not be out before the crash.
+    let _answer = gateway.hook("test", TOKEN).message("hello").send().await;
+    gateway.has_crashed().await;
+    gateway.restart().await;
+    let posted = receiver.has_got(posts).await;
+
+    assert!(posted.iter().all(|post| post.id == posted[0].id && post.verified), "{posted:?}");
+}
+
+/// H4, H5: what the receiver asks for is kept over a restart.
+#[tokio::test]
+async fn a_limit_is_waited_out_also_over_a_restart() {
+    let receiver = Receiver::start(&[(429, Some("2"))]).await;
+    let agent = ScriptedAgent::replying("posted").await;
+    let mut gateway = gateway(&receiver, &agent).await;
+
+    let reply = gateway.hook("test", TOKEN).ask("hello").await;
+    receiver.has_got(1).await;
+    let limited = std::time::Instant::now();
+    eventually("the limit is stored", async || gateway.explain(&reply.turn()).contains("429").then_some(())).await;
+    gateway.kill();
+    gateway.restart().await;
+    receiver.has_got(2).await;
+
+    assert!(limited.elapsed() >= std::time::Duration::from_millis(1500), "it did not wait: {:?}", limited.elapsed());
+}

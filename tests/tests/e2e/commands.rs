@@ -1,0 +1,60 @@
+//! The command line.
+
+use rejoinder_tests::{Gateway, ScriptedAgent};
+use serde_json::Value;
+
+use crate::{TOKEN, hook};
+
+#[tokio::test]
+async fn turns_are_listed_shown_and_explained_while_it_runs_and_after() {
+    let agent = ScriptedAgent::replying("").await;
+    let mut gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+    let turn = gateway.hook("test", TOKEN).ask("hello").await.turn();
+
+    let while_it_runs = gateway.explain(&turn);
+    let list: Value = serde_json::from_str(&gateway.prints(&["turns", "list", "--json"])).unwrap();
+    assert!(gateway.stop().await.success());
+    let after = gateway.explain(&turn);
+
+    assert_eq!(list["items"][0]["turn_id"], *turn);
+    assert!(while_it_runs.contains("silent"), "{while_it_runs}");
+    assert!(after.contains("silent"), "{after}");
+    assert!(gateway.prints(&["turns", "show", &turn]).contains(&turn));
+}
+
+#[test]
+fn an_unknown_turn_is_said_to_be_unknown() {
+    let gateway = Gateway::builder().prepare();
+
+    let output = gateway.run(&["turns", "show", "01890000-0000-7000-8000-000000000000"]);
+
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!output.stderr.is_empty());
+}
+
+#[tokio::test]
+async fn a_second_gateway_on_the_same_data_is_refused() {
+    let gateway = Gateway::builder().config(&hook("")).start().await;
+
+    let output = gateway.run(&["run"]);
+
+    assert_eq!(output.status.code(), Some(1));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("another") || error.contains("in use"), "{error}");
+}
+
+/// Secrets and message text stay out of the logs.
+#[tokio::test]
+async fn the_log_holds_neither_secrets_nor_what_was_said() {
+    let agent = ScriptedAgent::replying("a very private answer").await;
+    let gateway =
+        Gateway::builder().config(&hook("")).config(&agent.section_with("api_key = \"sk-very-secret\"")).start().await;
+
+    gateway.hook("test", TOKEN).ask("a very private question").await;
+
+    let log = gateway.log();
+    assert!(!log.is_empty());
+    for secret in [TOKEN, "sk-very-secret", "a very private question", "a very private answer", "admin-token"] {
+        assert!(!log.contains(secret), "`{secret}` is in the log:\n{log}");
+    }
+}

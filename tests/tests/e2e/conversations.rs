@@ -1,0 +1,114 @@
+//! Conversations, their memory, and the gateway's own commands.
+
+use std::sync::Arc;
+
+use rejoinder_tests::{Gateway, Reply, Script, ScriptedAgent, eventually};
+use tokio::sync::Notify;
+
+use crate::{TOKEN, hook};
+
+fn said_to_the_model(call: &rejoinder_tests::Call) -> Vec<String> {
+    call.body["messages"]
+        .as_array()
+        .expect("messages")
+        .iter()
+        .filter(|message| message["role"] != "system")
+        .map(|message| format!("{}: {}", message["role"].as_str().unwrap(), message["content"].as_str().unwrap()))
+        .collect()
+}
+
+#[tokio::test]
+async fn the_agent_remembers_its_conversation_and_only_that() {
+    let agent = ScriptedAgent::start(|_, number| Script::Replies(format!("answer {number}"))).await;
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+    let hook = gateway.hook("test", TOKEN);
+
+    Reply::of(hook.said_in("kitchen", "the soup is on")).await;
+    Reply::of(hook.said_in("garden", "the roses bloom")).await;
+    Reply::of(hook.said_in("kitchen", "what is on?")).await;
+
+    assert_eq!(
+        said_to_the_model(&agent.calls()[2]),
+        ["user: the soup is on", "assistant: answer 0", "user: what is on?"]
+    );
+}
+
+/// The session survives a restart; `/new` starts another one.
+#[tokio::test]
+async fn memory_survives_a_restart_and_ends_with_new() {
+    let agent = ScriptedAgent::start(|_, number| Script::Replies(format!("answer {number}"))).await;
+    let mut gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+    let hook = gateway.hook("test", TOKEN);
+
+    Reply::of(hook.said_in("kitchen", "one")).await;
+    gateway.kill();
+    gateway.restart().await;
+    Reply::of(hook.said_in("kitchen", "two")).await;
+    let fresh = Reply::of(hook.said_in("kitchen", "/new")).await;
+    Reply::of(hook.said_in("kitchen", "three")).await;
+
+    assert_eq!(fresh.words(), "We start afresh.");
+    let calls = agent.calls();
+    assert_eq!(said_to_the_model(&calls[1]), ["user: one", "assistant: answer 0", "user: two"]);
+    assert_eq!(said_to_the_model(&calls[2]), ["user: three"]);
+}
+
+/// B3, D18: what runs and what waits is called off at once, and the command is answered.
+#[tokio::test]
+async fn stop_calls_off_what_runs_and_what_waits() {
+    let never = Arc::new(Notify::new());
+    let agent = ScriptedAgent::start(move |_, _| Script::Holds(Arc::clone(&never), "too late".to_owned())).await;
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+    let hook = gateway.hook("test", TOKEN);
+    let leave = async |message: &str| Reply::of(hook.said_in("desk", message).header("Prefer", "wait=0")).await;
+
+    let running = leave("one").await;
+    let waiting = leave("two").await;
+    eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
+    let stopped = Reply::of(hook.said_in("desk", "/stop")).await;
+
+    assert_eq!((stopped.state(), stopped.words()), ("answered", "Cancelled."));
+    assert_eq!(hook.result(&running.turn(), 0).await.state(), "cancelled");
+    assert_eq!(hook.result(&waiting.turn(), 0).await.state(), "cancelled");
+}
+
+/// L4: the answers of turns in one conversation are bound to their turns, in order.
+#[tokio::test]
+async fn many_turns_in_one_conversation_are_answered_one_by_one() {
+    let agent = ScriptedAgent::start(|call, _| {
+        let said = said_to_the_model(call);
+        Script::Replies(said.last().expect("a message").replace("user: ", "echo "))
+    })
+    .await;
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+    let hook = gateway.hook("test", TOKEN);
+    let asks = (0..20).map(|number| {
+        let hook = hook.clone();
+        async move { (number, Reply::of(hook.said_in("one", &format!("question {number}"))).await) }
+    });
+
+    let replies = futures_util::future::join_all(asks).await;
+
+    for (number, reply) in replies {
+        assert_eq!(reply.words(), format!("echo question {number}"));
+    }
+    assert_eq!(agent.calls().len(), 20);
+}
+
+/// D3: more turns than may run at once; the rest wait as rows and all are answered.
+#[tokio::test]
+async fn more_turns_than_seats_are_all_answered() {
+    let agent = ScriptedAgent::replying("served").await;
+    let gateway = Gateway::builder()
+        .config(&hook(""))
+        .config(&agent.section())
+        .config("[routing]\nmax_concurrent_turns = 2\n")
+        .start()
+        .await;
+    let hook = gateway.hook("test", TOKEN);
+
+    let replies = futures_util::future::join_all((0..60).map(|_| hook.ask("hello"))).await;
+
+    assert!(replies.iter().all(|reply| reply.words() == "served"), "{replies:#?}");
+    assert_eq!(agent.calls().len(), 60);
+}

@@ -1,0 +1,17 @@
+//! End to end: the real binary, real HTTP, a real model server.
+
+mod agents;
+mod bad_input;
+mod callbacks;
+mod commands;
+mod conversations;
+mod crashes;
+mod hooks;
+
+/// The token of the hooks in these tests.
+const TOKEN: &str = "token-of-the-tests";
+
+/// The sections of a hook `test`, with more keys.
+fn hook(keys: &str) -> String {
+    format!("[channels.webhook.test]\ntoken = \"{TOKEN}\"\n{keys}\n")
+}
