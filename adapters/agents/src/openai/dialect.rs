@@ -1,0 +1,113 @@
+//! What a server understands of the interface: assumed to be all, until it refuses something.
+
+use std::sync::{Mutex, PoisonError};
+
+/// The parts of the interface that some servers refuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Dialect {
+    /// `stream_options`, which asks for the usage.
+    pub(super) stream_options: bool,
+    /// `tools`: many small models have none.
+    pub(super) tools: bool,
+    /// `max_completion_tokens` instead of `max_tokens`, which OpenAI's reasoning models refuse.
+    pub(super) max_completion_tokens: bool,
+}
+
+impl Default for Dialect {
+    fn default() -> Self {
+        Self { stream_options: true, tools: true, max_completion_tokens: false }
+    }
+}
+
+impl Dialect {
+    /// What both understand.
+    const fn and(self, other: Self) -> Self {
+        Self {
+            stream_options: self.stream_options && other.stream_options,
+            tools: self.tools && other.tools,
+            max_completion_tokens: self.max_completion_tokens || other.max_completion_tokens,
+        }
+    }
+
+    /// What is left to speak after the server refused a request in this dialect with `message`. `None`: it was not about
+    /// the dialect.
+    fn after(self, message: &str) -> Option<Self> {
+        let message = message.to_ascii_lowercase();
+        let left = if message.contains("stream_options") {
+            Self { stream_options: false, ..self }
+        } else if message.contains("max_completion_tokens") {
+            Self { max_completion_tokens: true, ..self }
+        } else if refuses_tools(&message) {
+            Self { tools: false, ..self }
+        } else {
+            self
+        };
+        (left != self).then_some(left)
+    }
+}
+
+/// As said by Ollama ("does not support tools"), vLLM ("\"auto\" tool choice requires --enable-auto-tool-choice"), llama.cpp
+/// ("tools param requires --jinja flag"), OpenAI ("Unsupported parameter: 'tools'") and servers on pydantic ("Extra inputs
+/// are not permitted").
+fn refuses_tools(message: &str) -> bool {
+    let names = ["tools", "tool use", "tool choice", "tool calling", "function calling"];
+    let refuses = ["support", "requires", "not permitted", "not allowed", "unrecognized", "unknown", "unexpected"];
+    names.iter().any(|name| message.contains(name)) && refuses.iter().any(|word| message.contains(word))
+}
+
+/// A server's dialect, as far as it is known.
+#[derive(Debug, Default)]
+pub(super) struct Learned(Mutex<Dialect>);
+
+impl Learned {
+    /// What to speak.
+    pub(super) fn get(&self) -> Dialect {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Learns from the refusal of a request in `spoken`: what to speak instead, if it was about that.
+    pub(super) fn refused(&self, spoken: Dialect, message: &str) -> Option<Dialect> {
+        let left = spoken.after(message)?;
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = known.and(left);
+        Some(*known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const ALL: Dialect = Dialect { stream_options: true, tools: true, max_completion_tokens: false };
+
+    #[rstest]
+    #[case("Unknown parameter: 'stream_options'", Dialect { stream_options: false, ..ALL })]
+    #[case(
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+        Dialect { max_completion_tokens: true, ..ALL },
+    )]
+    #[case("registry.ollama.ai/library/gemma:2b does not support tools", Dialect { tools: false, ..ALL })]
+    #[case(
+        "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set",
+        Dialect { tools: false, ..ALL },
+    )]
+    #[case("tools param requires --jinja flag", Dialect { tools: false, ..ALL })]
+    fn what_a_server_refuses_is_left_out_from_then_on(#[case] message: &str, #[case] left: Dialect) {
+        let learned = Learned::default();
+        assert_eq!(learned.refused(learned.get(), message), Some(left));
+        assert_eq!(learned.get(), left);
+        assert_eq!(learned.refused(left, message), None, "it was left out already");
+    }
+
+    #[rstest]
+    #[case("model 'llama9' not found")]
+    #[case("This model's maximum context length is 8192 tokens")]
+    #[case("Invalid 'messages[3].tool_call_id'")]
+    fn another_refusal_teaches_nothing(#[case] message: &str) {
+        let learned = Learned::default();
+        assert_eq!(learned.refused(ALL, message), None);
+        assert_eq!(learned.get(), ALL);
+    }
+}

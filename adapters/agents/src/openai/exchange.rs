@@ -1,0 +1,431 @@
+//! One request and its answer: the HTTP, the timeouts, and what is worth another try.
+
+use std::{pin::pin, time::Duration};
+
+use eventsource_stream::{EventStreamError, Eventsource};
+use futures_util::StreamExt;
+use rejoinder_core::{AgentError, AgentTurn, RunEvents, Usage};
+use reqwest::{
+    Response, StatusCode,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, RETRY_AFTER},
+};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::{
+    OpenAi,
+    stream::{Answer, LARGEST_ANSWER, Step, Unreadable, said_by},
+};
+
+/// The largest event of a stream, and the largest answer in one piece, in bytes: all of the text, escaped.
+const LARGEST_EVENT: usize = 2 * LARGEST_ANSWER;
+
+/// How much of an error's body is read, in bytes, and for how long.
+const LARGEST_ERROR: usize = 16 * 1024;
+const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How many characters of what a server says about a failure are kept.
+const LONGEST_DETAIL: usize = 300;
+
+/// The longest a server may make us wait for another try.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// How long the usage may come after the last of the answer.
+const USAGE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long the end of a stream may come after its last event: read, so that the connection is used again.
+const END_TIMEOUT: Duration = Duration::from_millis(20);
+
+/// Where the answers of a run are reported as they come.
+pub(super) struct Report<'a> {
+    events: &'a RunEvents,
+    /// Whether an earlier answer of this run showed text, and nothing came between.
+    gap: bool,
+    earlier: Usage,
+    current: Usage,
+}
+
+impl<'a> Report<'a> {
+    pub(super) const fn to(events: &'a RunEvents) -> Self {
+        let nothing = Usage { input_tokens: 0, output_tokens: 0 };
+        Self { events, gap: false, earlier: nothing, current: nothing }
+    }
+
+    /// Another request begins. `gap`: whether text was shown before.
+    pub(super) const fn next(&mut self, gap: bool) {
+        self.gap = gap;
+        self.earlier.input_tokens += self.current.input_tokens;
+        self.earlier.output_tokens += self.current.output_tokens;
+        self.current = Usage { input_tokens: 0, output_tokens: 0 };
+    }
+
+    async fn text(&mut self, text: String) {
+        if text.is_empty() {
+            return;
+        }
+        if std::mem::take(&mut self.gap) {
+            self.events.text(format!("\n\n{text}")).await;
+        } else {
+            self.events.text(text).await;
+        }
+    }
+
+    async fn step(&mut self, step: Step) {
+        self.text(step.show).await;
+        if let Some(usage) = step.usage {
+            self.current = usage;
+            let input_tokens = self.earlier.input_tokens.saturating_add(usage.input_tokens);
+            let output_tokens = self.earlier.output_tokens.saturating_add(usage.output_tokens);
+            self.events.usage(Usage { input_tokens, output_tokens }).await;
+        }
+    }
+}
+
+/// Why a request has no answer.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// There was no response.
+    Unreachable(String),
+    /// There was a response, and it said no.
+    Refused { status: StatusCode, said: String, retry_after: Option<Duration> },
+    /// The server said within its answer that it failed.
+    Failed(String),
+    /// The answer ended before it was finished.
+    Cut(String),
+    /// Nothing came for too long.
+    Stalled(String),
+    /// The answer cannot be understood.
+    Broken(String),
+}
+
+impl Trouble {
+    /// Its name in metrics.
+    pub(super) const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Unreachable(_) => "unreachable",
+            Self::Refused { .. } => "refused",
+            Self::Failed(_) => "failed",
+            Self::Cut(_) => "cut",
+            Self::Stalled(_) => "stalled",
+            Self::Broken(_) => "broken",
+        }
+    }
+
+    /// How long to wait before another try; `usual` where the server does not say. `None`: another try would end the same.
+    pub(super) fn pause(&self, usual: Duration) -> Option<Duration> {
+        match self {
+            Self::Unreachable(_) | Self::Failed(_) | Self::Cut(_) => Some(usual),
+            Self::Refused { status, retry_after, .. } if is_passing(*status) => {
+                let pause = retry_after.unwrap_or(usual);
+                (pause <= LONGEST_RETRY_AFTER).then_some(pause)
+            }
+            Self::Refused { .. } | Self::Stalled(_) | Self::Broken(_) => None,
+        }
+    }
+
+    /// The end of the run, after `shown` characters of this answer were shown.
+    pub(super) fn into_error(self, shown: usize) -> AgentError {
+        let after = if shown == 0 { String::new() } else { format!(" after {shown} characters") };
+        match self {
+            Self::Unreachable(why) => AgentError::Unreachable(why),
+            Self::Refused { status, said, .. } => AgentError::Failed(format!("{status}: {said}")),
+            Self::Failed(why) => AgentError::Failed(format!("{why}{after}")),
+            Self::Cut(why) if shown == 0 => {
+                AgentError::Broken(format!("the stream was cut off before any text: {why}"))
+            }
+            Self::Cut(why) => AgentError::Broken(format!("the stream was cut off{after}: {why}")),
+            Self::Stalled(why) => AgentError::Stalled(format!("{why}{after}")),
+            Self::Broken(why) => AgentError::Broken(format!("{why}{after}")),
+        }
+    }
+}
+
+impl From<Unreadable> for Trouble {
+    fn from(unreadable: Unreadable) -> Self {
+        match unreadable {
+            Unreadable::Failed(why) => Self::Failed(why),
+            Unreadable::Broken(why) => Self::Broken(why),
+        }
+    }
+}
+
+/// Whether a status says that the same request may succeed later. 529: overloaded (Anthropic).
+fn is_passing(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504 | 529)
+}
+
+impl OpenAi {
+    /// Sends `body` and reads the answer into `answer`, reporting as it comes.
+    pub(super) async fn exchange(
+        &self,
+        body: Vec<u8>,
+        turn: &AgentTurn,
+        answer: &mut Answer,
+        report: &mut Report<'_>,
+    ) -> Result<(), Trouble> {
+        let sent = Instant::now();
+        let first = self.settings.first_token_timeout;
+        let response = match timeout_at(sent + first, self.post(body, turn).send()).await {
+            Err(_) => return Err(Trouble::Stalled(format!("no response for {first:?}"))),
+            Ok(Err(error)) if error.is_timeout() && !error.is_connect() => {
+                return Err(Trouble::Stalled(self.told(&chain(error))));
+            }
+            Ok(Err(error)) => return Err(Trouble::Unreachable(self.told(&chain(error)))),
+            Ok(Ok(response)) => response,
+        };
+        if !response.status().is_success() {
+            return Err(self.refusal(response).await);
+        }
+        let read = if is_json(response.headers()) {
+            self.read_whole(response, sent, answer, report).await
+        } else {
+            self.read_stream(response, sent, answer, report).await
+        };
+        read.map_err(|trouble| match trouble {
+            Trouble::Failed(why) => Trouble::Failed(self.told(&why)),
+            Trouble::Broken(why) => Trouble::Broken(self.told(&why)),
+            other => other,
+        })?;
+        report.text(answer.end()).await;
+        Ok(())
+    }
+
+    /// No idempotency key goes with it: every try and every round of a run is a request that wants an answer of its
+    /// own, and a server that kept such keys would give the failure of the first try again.
+    fn post(&self, body: Vec<u8>, turn: &AgentTurn) -> reqwest::RequestBuilder {
+        let request = self
+            .settings
+            .http
+            .post(self.url.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "text/event-stream, application/json")
+            .header("x-rejoinder-turn-id", turn.turn.to_string())
+            .header("x-rejoinder-attempt", turn.attempt)
+            .body(body);
+        match &self.authorization {
+            Some(authorization) => request.header(AUTHORIZATION, authorization),
+            None => request,
+        }
+    }
+
+    async fn read_stream(
+        &self,
+        response: Response,
+        sent: Instant,
+        answer: &mut Answer,
+        report: &mut Report<'_>,
+    ) -> Result<(), Trouble> {
+        let mut framing = Framing::default();
+        let bytes = response.bytes_stream().map(move |chunk| {
+            let chunk = chunk.map_err(|error| Trouble::Cut(chain(error)))?;
+            let skip = framing.take(&chunk)?;
+            Ok::<_, Trouble>(chunk.slice(skip..))
+        });
+        let mut events = pin!(bytes.eventsource());
+
+        let (first, idle) = (self.settings.first_token_timeout, self.settings.idle_timeout);
+        let mut patience = (sent + first, first);
+        let mut begun = false;
+        while !answer.is_done() {
+            let event = match timeout_at(patience.0, events.next()).await {
+                Ok(Some(Ok(event))) => event,
+                // What is missing now is the usage at most.
+                Err(_) | Ok(Some(Err(_)) | None) if answer.is_finished() => return Ok(()),
+                Err(_) => return Err(Trouble::Stalled(format!("nothing came for {:?}", patience.1))),
+                Ok(None) if answer.is_empty() => return Ok(()),
+                Ok(None) => return Err(Trouble::Cut("it ended without an end".to_owned())),
+                Ok(Some(Err(EventStreamError::Transport(trouble)))) => return Err(trouble),
+                Ok(Some(Err(EventStreamError::Utf8(_)))) => return Err(Trouble::Broken("not UTF-8".to_owned())),
+                Ok(Some(Err(EventStreamError::Parser(_)))) => {
+                    return Err(Trouble::Broken("not a stream of events".to_owned()));
+                }
+            };
+            let step = answer.event(&event.data)?;
+            if step.progress {
+                if !std::mem::replace(&mut begun, true) {
+                    self.record_first_token(sent);
+                }
+                let limit = if answer.is_finished() { idle.min(USAGE_TIMEOUT) } else { idle };
+                patience = (Instant::now() + limit, limit);
+            }
+            report.step(step).await;
+        }
+        // Whatever comes after the last event changes nothing.
+        let _ = timeout(END_TIMEOUT, events.next()).await;
+        Ok(())
+    }
+
+    /// An answer in one piece, from a server that does not stream.
+    async fn read_whole(
+        &self,
+        mut response: Response,
+        sent: Instant,
+        answer: &mut Answer,
+        report: &mut Report<'_>,
+    ) -> Result<(), Trouble> {
+        let first = self.settings.first_token_timeout;
+        let body = match timeout_at(sent + first, read_body(&mut response, LARGEST_EVENT + 1)).await {
+            Err(_) => return Err(Trouble::Stalled(format!("no answer for {first:?}"))),
+            Ok(Err(error)) => return Err(Trouble::Cut(chain(error))),
+            Ok(Ok(body)) if body.len() > LARGEST_EVENT => return Err(TooLarge.into()),
+            Ok(Ok(body)) => String::from_utf8(body).map_err(|_| Trouble::Broken("not UTF-8".to_owned()))?,
+        };
+        if body.trim().is_empty() {
+            return Ok(());
+        }
+        let step = answer.whole(&body)?;
+        self.record_first_token(sent);
+        report.step(step).await;
+        Ok(())
+    }
+
+    async fn refusal(&self, mut response: Response) -> Trouble {
+        let status = response.status();
+        let retry_after = response
+            .headers()
+            .get(RETRY_AFTER)
+            .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+            .map(Duration::from_secs);
+        let body = timeout(ERROR_TIMEOUT, read_body(&mut response, LARGEST_ERROR)).await;
+        let body = body.ok().and_then(Result::ok).unwrap_or_default();
+        let said = serde_json::from_slice(&body).ok().and_then(|body| said_by(&body));
+        let said = said.unwrap_or_else(|| String::from_utf8_lossy(&body).into_owned());
+        Trouble::Refused { status, said: self.told(&said), retry_after }
+    }
+
+    /// What a server or library said, as it may stand in a record: one line, short, and without our key.
+    fn told(&self, said: &str) -> String {
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        let said = self.without_key(&said);
+        match said.char_indices().nth(LONGEST_DETAIL) {
+            _ if said.is_empty() => "(nothing said)".to_owned(),
+            Some((end, _)) => format!("{}…", &said[..end]),
+            None => said,
+        }
+    }
+
+    fn record_first_token(&self, sent: Instant) {
+        metrics::histogram!("rejoinder_agent_first_token_seconds", "agent" => self.settings.name.clone())
+            .record(sent.elapsed());
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split(';').next())
+        .is_some_and(|value| value.trim().eq_ignore_ascii_case("application/json"))
+}
+
+/// The first `most` bytes of a body, and perhaps the rest of the chunk that they end in.
+async fn read_body(response: &mut Response, most: usize) -> reqwest::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        body.extend_from_slice(&chunk);
+        if body.len() >= most {
+            break;
+        }
+    }
+    Ok(body)
+}
+
+/// An error with its causes, without the address, which may hold a password.
+fn chain(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(&error);
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}
+
+/// An event or an answer in one piece is larger than it may be.
+#[derive(Debug, PartialEq, Eq)]
+struct TooLarge;
+
+impl From<TooLarge> for Trouble {
+    fn from(_: TooLarge) -> Self {
+        Self::Broken(format!("more than {LARGEST_EVENT} bytes in one piece"))
+    }
+}
+
+/// Follows the bytes of a stream so far as to bound its events, and to take off a byte order mark, which the parser
+/// behind it does not survive.
+#[derive(Debug, Default)]
+struct Framing {
+    mark: usize,
+    event: usize,
+    at_line_start: bool,
+}
+
+impl Framing {
+    const MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
+
+    /// Takes in a chunk: how many bytes of it are to be skipped.
+    fn take(&mut self, chunk: &[u8]) -> Result<usize, TooLarge> {
+        let mut skip = 0;
+        for &byte in chunk {
+            if self.mark < Self::MARK.len() {
+                if byte == Self::MARK[self.mark] {
+                    self.mark += 1;
+                    skip += 1;
+                    continue;
+                }
+                self.mark = Self::MARK.len();
+            }
+            match byte {
+                b'\n' if self.at_line_start => self.event = 0,
+                b'\n' => self.at_line_start = true,
+                b'\r' => {}
+                _ => self.at_line_start = false,
+            }
+            self.event += 1;
+        }
+        if self.event > LARGEST_EVENT { Err(TooLarge) } else { Ok(skip) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[test]
+    fn a_byte_order_mark_is_taken_off_wherever_it_is_cut() {
+        assert_eq!(Framing::default().take(b"\xEF\xBB\xBFdata"), Ok(3));
+        assert_eq!(Framing::default().take(b"data"), Ok(0));
+        let mut cut = Framing::default();
+        assert_eq!((cut.take(b"\xEF"), cut.take(b"\xBB\xBFd"), cut.take(b"\xEF")), (Ok(1), Ok(2), Ok(0)));
+    }
+
+    #[test]
+    fn an_event_without_an_end_is_too_large_and_many_small_ones_are_not() {
+        let mut endless = Framing::default();
+        let line = [vec![b'x'; 1023], vec![b'\n']].concat();
+        assert!((0..=2048).any(|_| endless.take(&line).is_err()));
+        let mut small = Framing::default();
+        let event = [vec![b'x'; 1020], b"\r\n\r\n".to_vec()].concat();
+        assert!((0..4096).all(|_| small.take(&event).is_ok()));
+    }
+
+    #[rstest]
+    #[case(503, None, Some(500))]
+    #[case(529, Some(2), Some(2_000))]
+    #[case(429, Some(60), None)]
+    #[case(400, None, None)]
+    #[case(401, Some(1), None)]
+    fn another_try_waits_as_the_server_says(
+        #[case] status: u16,
+        #[case] retry_after: Option<u64>,
+        #[case] pause: Option<u64>,
+    ) {
+        let status = StatusCode::from_u16(status).expect("a status");
+        let retry_after = retry_after.map(Duration::from_secs);
+        let refused = Trouble::Refused { status, said: String::new(), retry_after };
+        assert_eq!(refused.pause(Duration::from_millis(500)), pause.map(Duration::from_millis));
+    }
+}

@@ -1,0 +1,360 @@
+//! Any server that speaks OpenAI's Chat Completions: Ollama, vLLM, llama.cpp, LiteLLM, OpenAI and others.
+//!
+//! | File | Is |
+//! | --- | --- |
+//! | `request` | what is asked: the messages of a turn, the body (pure) |
+//! | `stream` | what is answered, put together (pure) |
+//! | `tools` | the guard's vocabulary as tools, and what several choices come to (pure) |
+//! | `dialect` | what a server refused, and is not asked again |
+//! | `exchange` | one request and its answer: HTTP, timeouts, what is worth another try |
+//!
+//! A run is one request, and another one for each time that the model must learn what became of a tool
+//! call (one it got wrong, a `send` that was not sent), [`MOST_ROUNDS`] at most. A tool that chooses (`react`, `defer`, `stay_silent`)
+//! or a `send` that became the turn's answer ends the run without another request.
+
+mod dialect;
+mod exchange;
+mod request;
+#[cfg(test)]
+mod sample;
+mod stream;
+mod tools;
+
+use std::{fmt, time::Duration};
+
+use async_trait::async_trait;
+use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, Reply, RunEvents, SendResult, Shim};
+use reqwest::header::{HeaderValue, InvalidHeaderValue};
+use secrecy::{ExposeSecret, SecretString};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use self::{
+    dialect::Learned,
+    exchange::{Report, Trouble},
+    request::Message,
+    stream::{Answer, ToolCall},
+    tools::{Call, Chosen},
+};
+
+/// How many requests one run may take, apart from those that are tried again.
+const MOST_ROUNDS: usize = 5;
+
+/// How many characters of a tool's name are kept.
+const LONGEST_TOOL: usize = 64;
+
+/// Where a model is and how it is asked.
+#[derive(Clone)]
+pub struct OpenAiSettings {
+    /// The agent's name, for metrics and logs.
+    pub name: AgentName,
+    /// The interface's root: `http://127.0.0.1:11434/v1`. A user and password in it are sent as basic authentication, a query
+    /// is kept.
+    pub base_url: Url,
+    /// The model, as the server names it.
+    pub model: String,
+    /// The key, sent as a bearer token.
+    pub api_key: Option<SecretString>,
+    /// What the model is told first, in the operator's words.
+    pub system_prompt: String,
+    /// How many lines of the transcript are given.
+    pub history_messages: usize,
+    /// How many characters they may have in all; a token is about four.
+    pub history_chars: usize,
+    /// How freely the model chooses its words; the server's default when not set.
+    pub temperature: Option<f32>,
+    /// The most tokens an answer may have; the server's default when not set.
+    pub max_tokens: Option<u32>,
+    /// How long the first sign of an answer may take, connecting included. Servers load models meanwhile.
+    pub first_token_timeout: Duration,
+    /// How long the model may then say nothing. A comment or an empty event is not something.
+    pub idle_timeout: Duration,
+    /// How long to wait before the one other try, where the server does not say.
+    pub retry_pause: Duration,
+    /// Whether the guard's vocabulary is offered as tools.
+    pub tools: bool,
+    /// The client to use. It must have no timeout for whole requests: an answer may take minutes.
+    pub http: reqwest::Client,
+}
+
+impl OpenAiSettings {
+    /// The settings that an operator need not choose, for `model` at `base_url`.
+    #[must_use]
+    pub fn new(name: AgentName, base_url: Url, model: impl Into<String>, http: reqwest::Client) -> Self {
+        Self {
+            name,
+            base_url,
+            model: model.into(),
+            api_key: None,
+            system_prompt: "You are a helpful assistant. Answer briefly, in the language of the person.".to_owned(),
+            history_messages: 40,
+            history_chars: 16_000,
+            temperature: None,
+            max_tokens: None,
+            first_token_timeout: Duration::from_mins(2),
+            idle_timeout: Duration::from_mins(1),
+            retry_pause: Duration::from_millis(500),
+            tools: true,
+            http,
+        }
+    }
+
+    /// The root without what may be secret in it.
+    fn place(&self) -> Url {
+        let mut place = self.base_url.clone();
+        place.set_query(None);
+        place.set_fragment(None);
+        // Fails where there is no user to remove.
+        let _ = place.set_username("");
+        let _ = place.set_password(None);
+        place
+    }
+}
+
+impl fmt::Debug for OpenAiSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenAiSettings")
+            .field("name", &self.name)
+            .field("base_url", &self.place().as_str())
+            .field("model", &self.model)
+            .field("history_messages", &self.history_messages)
+            .field("history_chars", &self.history_chars)
+            .field("temperature", &self.temperature)
+            .field("max_tokens", &self.max_tokens)
+            .field("first_token_timeout", &self.first_token_timeout)
+            .field("idle_timeout", &self.idle_timeout)
+            .field("tools", &self.tools)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why settings cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// The root is not the address of an HTTP server.
+    #[error("`base_url` must begin with http:// or https://")]
+    BaseUrl,
+    /// The key cannot stand in a header.
+    #[error("`api_key` holds characters that no key has (a line end, perhaps)")]
+    ApiKey(#[source] InvalidHeaderValue),
+}
+
+/// An agent behind a Chat Completions server.
+pub struct OpenAi {
+    settings: OpenAiSettings,
+    url: Url,
+    authorization: Option<HeaderValue>,
+    learned: Learned,
+}
+
+impl fmt::Debug for OpenAi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenAi").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl OpenAi {
+    /// The agent that `settings` describe. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// When the settings cannot be used.
+    pub fn new(settings: OpenAiSettings) -> Result<Self, SettingsError> {
+        if !matches!(settings.base_url.scheme(), "http" | "https") {
+            return Err(SettingsError::BaseUrl);
+        }
+        let mut url = settings.base_url.clone();
+        url.path_segments_mut().map_err(|()| SettingsError::BaseUrl)?.pop_if_empty().extend(["chat", "completions"]);
+        let authorization = settings.api_key.as_ref().map(bearer).transpose().map_err(SettingsError::ApiKey)?;
+        Ok(Self { settings, url, authorization, learned: Learned::default() })
+    }
+
+    async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
+        let mut messages = request::messages(turn, &self.settings);
+        let mut talk = Talk::default();
+        let mut report = Report::to(events);
+        for _ in 0..MOST_ROUNDS {
+            let answer = match self.ask(turn, &messages, &mut talk, &mut report).await {
+                Ok(answer) => answer,
+                // What the model chose before stays chosen.
+                Err(error) => return talk.chosen.outcome(None).ok_or(error),
+            };
+            let was_shown = answer.shown() > 0;
+            let (text, calls) = answer.into_parts();
+            let results = talk.perform(&calls, turn, events).await;
+            let ends = talk.sent || results.iter().all(|result| !result.needs_answer);
+            if !ends {
+                messages.push(Message::called(text.clone(), &calls));
+                let results = calls.into_iter().zip(results);
+                messages.extend(results.map(|(call, result)| Message::result(call.id, result.text)));
+            }
+            talk.said(text, was_shown);
+            if ends {
+                break;
+            }
+        }
+        Ok(talk.outcome())
+    }
+
+    /// One round: a request, tried again where that may help and nothing was shown.
+    async fn ask(
+        &self,
+        turn: &AgentTurn,
+        messages: &[Message<'_>],
+        talk: &mut Talk,
+        report: &mut Report<'_>,
+    ) -> Result<Answer, AgentError> {
+        let mut dialect = self.learned.get();
+        loop {
+            let body = request::body(&self.settings, turn, messages, dialect);
+            let mut answer = Answer::default();
+            report.next(!talk.shown.is_empty());
+            let result = self.exchange(body, turn, &mut answer, report).await;
+            self.count(result.as_ref().map_or_else(Trouble::as_str, |()| "ok"));
+            let Err(trouble) = result else { return Ok(answer) };
+
+            if let Trouble::Refused { said, .. } = &trouble
+                && let Some(left) = self.learned.refused(dialect, said)
+            {
+                tracing::warn!(agent = %self.settings.name, said, ?left, "the server does not take all of a request; asking for less");
+                dialect = left;
+                continue;
+            }
+            match trouble.pause(self.settings.retry_pause) {
+                Some(pause) if !talk.retried && answer.shown() == 0 => {
+                    talk.retried = true;
+                    tracing::info!(agent = %self.settings.name, turn_id = %turn.turn, ?trouble, "asking once more");
+                    tokio::time::sleep(pause).await;
+                }
+                _ => return Err(trouble.into_error(answer.shown())),
+            }
+        }
+    }
+
+    fn count(&self, result: &'static str) {
+        metrics::counter!("rejoinder_agent_requests_total", "agent" => self.settings.name.clone(), "result" => result)
+            .increment(1);
+    }
+
+    fn without_key(&self, text: &str) -> String {
+        match &self.settings.api_key {
+            Some(key) if !key.expose_secret().is_empty() => text.replace(key.expose_secret(), "[key]"),
+            _ => text.to_owned(),
+        }
+    }
+}
+
+pub(crate) fn bearer(key: &SecretString) -> Result<HeaderValue, InvalidHeaderValue> {
+    let mut value = HeaderValue::try_from(format!("Bearer {}", key.expose_secret()))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+#[async_trait]
+impl AgentRuntime for OpenAi {
+    fn describe(&self) -> String {
+        format!("openai {} at {}", self.settings.model, self.settings.place())
+    }
+
+    fn history(&self) -> usize {
+        self.settings.history_messages
+    }
+
+    async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
+        tokio::select! {
+            biased;
+            outcome = self.answer(&turn, &events) => outcome,
+            () = cancel.cancelled() => Err(AgentError::Failed("the run was cancelled".to_owned())),
+        }
+    }
+}
+
+/// What a tool call came to, for the model.
+#[derive(Debug)]
+struct ToolResult {
+    text: String,
+    /// Whether the model must hear it before the run can end.
+    needs_answer: bool,
+}
+
+/// What was said and chosen in a run so far.
+#[derive(Debug, Default)]
+struct Talk {
+    /// The texts that a person could see, one for each round that had any; raw.
+    shown: Vec<String>,
+    /// The last text that no person could see.
+    unseen: String,
+    tools: Vec<String>,
+    chosen: Chosen,
+    /// Whether `send` became the turn's answer.
+    sent: bool,
+    retried: bool,
+}
+
+impl Talk {
+    async fn perform(&mut self, calls: &[ToolCall], turn: &AgentTurn, events: &RunEvents) -> Vec<ToolResult> {
+        let mut results = Vec::with_capacity(calls.len());
+        for ToolCall { name, arguments, .. } in calls {
+            let name: String = name.chars().take(LONGEST_TOOL).collect();
+            events.tool(name.as_str()).await;
+            let call = Call::parse(&name, arguments, &turn.capabilities, turn.now);
+            if !self.tools.contains(&name) {
+                self.tools.push(name);
+            }
+            let (text, needs_answer) = match call {
+                Err(told) => (told, true),
+                Ok(Call::Send(text)) => match events.send(Reply::text(text)).await {
+                    SendResult::Claimed => {
+                        self.sent = true;
+                        ("sent".to_owned(), false)
+                    }
+                    SendResult::Suppressed => (
+                        "not sent: the person has an answer already, or there was nothing to see in it".to_owned(),
+                        true,
+                    ),
+                },
+                Ok(call) => {
+                    self.chosen.take(call);
+                    ("noted".to_owned(), false)
+                }
+            };
+            results.push(ToolResult { text, needs_answer });
+        }
+        results
+    }
+
+    fn said(&mut self, text: String, was_shown: bool) {
+        if was_shown {
+            self.shown.push(text);
+        } else if !text.trim().is_empty() {
+            self.unseen = text;
+        }
+    }
+
+    /// What the run comes to.
+    fn outcome(self) -> Outcome {
+        let text = match self.shown.as_slice() {
+            [] => None,
+            [only] => Some(only.clone()),
+            // Markers and reasoning are taken off the ends of a whole text: here each part has its own.
+            parts => Some(parts.iter().map(|part| visible(part)).collect::<Vec<_>>().join("\n\n")),
+        };
+        if let Some(outcome) = self.chosen.outcome(text.as_deref()) {
+            return outcome;
+        }
+        match text {
+            Some(text) => Outcome::Reply(Reply::text(text)),
+            None if self.sent => Outcome::Silent("answered with the tool `send`".to_owned()),
+            None if self.unseen.is_empty() && !self.tools.is_empty() => {
+                Outcome::Silent(format!("tools only: {}", self.tools.join(", ")))
+            }
+            None => Outcome::Reply(Reply::text(self.unseen)),
+        }
+    }
+}
+
+fn visible(text: &str) -> String {
+    let mut shim = Shim::default();
+    let mut shown = shim.push(text);
+    shown.push_str(&shim.finish().0);
+    shown
+}

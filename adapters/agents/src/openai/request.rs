@@ -1,0 +1,392 @@
+//! What a server is asked: the messages of a turn, and the body around them. Pure.
+
+use std::borrow::Cow;
+
+use rejoinder_core::{AgentTurn, ChatKind, Line, Speaker, Timestamp};
+use serde::Serialize;
+
+use super::{OpenAiSettings, dialect::Dialect, stream::ToolCall, tools::Offer};
+
+/// How many characters of the text that is replied to are given.
+const LONGEST_QUOTE: usize = 2_000;
+
+/// How many characters of a name that a stranger chose are given.
+const LONGEST_NAME: usize = 100;
+
+/// How many attachments are named.
+const MOST_ATTACHMENTS: usize = 20;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Role {
+    System,
+    User,
+    Assistant,
+    Tool,
+}
+
+/// One message of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Message<'a> {
+    role: Role,
+    content: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<CallMade>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<String>,
+}
+
+impl<'a> Message<'a> {
+    fn new(role: Role, content: impl Into<Cow<'a, str>>) -> Self {
+        Self { role, content: content.into(), tool_calls: Vec::new(), tool_call_id: None }
+    }
+
+    /// What the model said, with the tools it called.
+    pub(super) fn called(text: String, calls: &[ToolCall]) -> Self {
+        let tool_calls = calls.iter().map(CallMade::from).collect();
+        Self { tool_calls, ..Self::new(Role::Assistant, text) }
+    }
+
+    /// What a tool answered.
+    pub(super) fn result(id: String, text: String) -> Self {
+        Self { tool_call_id: Some(id), ..Self::new(Role::Tool, text) }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct CallMade {
+    id: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: FunctionCalled,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct FunctionCalled {
+    name: String,
+    arguments: String,
+}
+
+impl From<&ToolCall> for CallMade {
+    /// Arguments that are no JSON are left out: servers parse what they are given back, and some fail on it.
+    fn from(call: &ToolCall) -> Self {
+        let is_object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&call.arguments).is_ok();
+        let arguments = if is_object { call.arguments.clone() } else { "{}".to_owned() };
+        let name = if call.name.is_empty() { "unnamed".to_owned() } else { call.name.clone() };
+        Self { id: call.id.clone(), kind: "function", function: FunctionCalled { name, arguments } }
+    }
+}
+
+/// The messages that put `turn` before a model: instructions, what was said before, what is said now.
+///
+/// Lines of one speaker that follow each other are one message: the chat templates of several models insist
+/// that user and assistant take turns.
+pub(super) fn messages<'a>(turn: &'a AgentTurn, settings: &OpenAiSettings) -> Vec<Message<'a>> {
+    let history = within(&turn.history, settings.history_messages, settings.history_chars);
+    let mut messages = Vec::with_capacity(history.len() + 2);
+    messages.push(Message::new(Role::System, instructions(turn, &settings.system_prompt)));
+    for line in history {
+        say(&mut messages, role(line.speaker), Cow::Borrowed(&line.text));
+    }
+    say(&mut messages, Role::User, said_now(turn));
+    messages
+}
+
+fn say<'a>(messages: &mut Vec<Message<'a>>, role: Role, text: Cow<'a, str>) {
+    match messages.last_mut() {
+        Some(last) if last.role == role => {
+            let content = last.content.to_mut();
+            content.push_str("\n\n");
+            content.push_str(&text);
+        }
+        _ => messages.push(Message::new(role, text)),
+    }
+}
+
+const fn role(speaker: Speaker) -> Role {
+    match speaker {
+        Speaker::Person => Role::User,
+        Speaker::Agent | Speaker::Gateway => Role::Assistant,
+    }
+}
+
+/// The latest lines that fit, from the first one of a person on.
+fn within(history: &[Line], most_lines: usize, most_chars: usize) -> &[Line] {
+    let mut chars = 0;
+    let fitting = history
+        .iter()
+        .rev()
+        .take(most_lines)
+        .take_while(|line| {
+            chars += line.text.chars().count();
+            chars <= most_chars
+        })
+        .count();
+    let fitting = &history[history.len() - fitting..];
+    let first = fitting.iter().position(|line| line.speaker == Speaker::Person).unwrap_or(fitting.len());
+    &fitting[first..]
+}
+
+/// The operator's words, and what the model must know about where it speaks. Nothing that a stranger
+/// chose stands here.
+fn instructions(turn: &AgentTurn, system_prompt: &str) -> String {
+    let platform = turn.conversation.channel.platform();
+    let mut text = system_prompt.trim().to_owned();
+    if !text.is_empty() {
+        text.push_str("\n\n");
+    }
+    if platform == "webhook" {
+        text.push_str(
+            "Your answer is read aloud by a voice assistant: a few plain sentences, no Markdown, no lists, no links.",
+        );
+    } else {
+        text.push_str(match turn.chat {
+            ChatKind::Direct => "You are in a direct chat with one person",
+            ChatKind::Group => {
+                "You are in a group chat; a message starts with the name of who wrote it, where that is known"
+            }
+        });
+        text.push_str(", on ");
+        text.push_str(platform_name(platform));
+        text.push_str(". You may use simple Markdown.");
+    }
+    text.push_str(&today(turn.now));
+    text
+}
+
+fn platform_name(platform: &str) -> &str {
+    match platform {
+        "telegram" => "Telegram",
+        "discord" => "Discord",
+        "matrix" => "Matrix",
+        "webchat" => "a web chat page",
+        other => other,
+    }
+}
+
+/// The date, and the time to the hour: a server keeps what it computed for a prompt as long as the prompt
+/// begins the same, and a minute here would make it compute the whole history again every minute.
+fn today(now: Timestamp) -> String {
+    jiff::Timestamp::from_millisecond(now.as_millis())
+        .map(|now| now.strftime(" Today is %A, %-d %B %Y; it is past %H:00 UTC.").to_string())
+        .unwrap_or_default()
+}
+
+/// What the person says now, with what it replies to and what came with it.
+///
+/// Attachments are named and not passed on: where their bytes are was chosen by a stranger.
+fn said_now(turn: &AgentTurn) -> Cow<'_, str> {
+    let name = turn.sender.name.as_deref().filter(|_| turn.chat == ChatKind::Group).map(clean);
+    if name.is_none() && turn.quoted.is_none() && turn.attachments.is_empty() {
+        return Cow::Borrowed(&turn.text);
+    }
+    let mut text = String::with_capacity(turn.text.len() + 128);
+    if let Some(quoted) = &turn.quoted {
+        text.push_str("In reply to:\n");
+        let short: String = quoted.chars().take(LONGEST_QUOTE).collect();
+        for line in short.lines() {
+            text.push_str("> ");
+            text.push_str(line);
+            text.push('\n');
+        }
+        text.push('\n');
+    }
+    if let Some(name) = name {
+        text.push_str(&name);
+        text.push_str(": ");
+    }
+    text.push_str(&turn.text);
+    for (number, attachment) in turn.attachments.iter().take(MOST_ATTACHMENTS).enumerate() {
+        text.push_str(if number == 0 && !text.is_empty() { "\n\n" } else { "\n" });
+        text.push_str("[attached: ");
+        text.push_str(&clean(&attachment.name));
+        text.push_str(", ");
+        text.push_str(&clean(&attachment.media_type));
+        text.push(']');
+    }
+    Cow::Owned(text)
+}
+
+/// A name that a stranger chose, on one line.
+fn clean(name: &str) -> String {
+    name.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST_NAME).collect()
+}
+
+#[derive(Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    messages: &'a [Message<'a>],
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<Offer<'a>>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+/// The body of a request, in the words that the server understands.
+pub(super) fn body(settings: &OpenAiSettings, turn: &AgentTurn, messages: &[Message<'_>], dialect: Dialect) -> Vec<u8> {
+    let (old, new) =
+        if dialect.max_completion_tokens { (None, settings.max_tokens) } else { (settings.max_tokens, None) };
+    let body = Body {
+        model: &settings.model,
+        messages,
+        stream: true,
+        stream_options: dialect.stream_options.then_some(StreamOptions { include_usage: true }),
+        temperature: settings.temperature,
+        max_tokens: old,
+        max_completion_tokens: new,
+        tools: (settings.tools && dialect.tools).then(|| Offer::of(&turn.capabilities)),
+    };
+    serde_json::to_vec(&body).expect("a body is texts, numbers and lists of them")
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_core::Attachment;
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+    use crate::openai::sample::{settings, turn};
+
+    fn line(speaker: Speaker, text: &str) -> Line {
+        Line { speaker, text: text.into(), at: Timestamp::from_millis(0) }
+    }
+
+    fn sent(turn: &AgentTurn, settings: &OpenAiSettings) -> serde_json::Value {
+        let body = body(settings, turn, &messages(turn, settings), Dialect::default());
+        serde_json::from_slice(&body).expect("a body is JSON")
+    }
+
+    /// The messages after the instructions, as role and content.
+    fn said(turn: &AgentTurn, settings: &OpenAiSettings) -> Vec<(String, String)> {
+        let text = |value: &serde_json::Value| value.as_str().expect("a text").to_owned();
+        let sent = sent(turn, settings);
+        let messages = sent["messages"].as_array().expect("a list");
+        messages[1..].iter().map(|message| (text(&message["role"]), text(&message["content"]))).collect()
+    }
+
+    fn pairs<const N: usize>(expected: [(&str, &str); N]) -> Vec<(String, String)> {
+        expected.map(|(role, content)| (role.into(), content.into())).into()
+    }
+
+    #[test]
+    fn a_body_carries_what_is_set_and_nothing_else() {
+        let body = sent(&turn("Hi"), &settings());
+        assert_eq!(body["model"], "test-model");
+        assert_eq!(body["stream"], true);
+        assert_eq!(body["stream_options"], json!({"include_usage": true}));
+        assert_eq!(body["tools"].as_array().map(Vec::len), Some(4));
+        assert!(body.get("temperature").is_none() && body.get("max_tokens").is_none());
+
+        let set = OpenAiSettings { temperature: Some(0.7), max_tokens: Some(100), tools: false, ..settings() };
+        let body = sent(&turn("Hi"), &set);
+        assert_eq!(body["temperature"], 0.7);
+        assert_eq!(body["max_tokens"], 100);
+        assert!(body.get("tools").is_none());
+    }
+
+    #[test]
+    fn a_body_leaves_out_what_the_server_refused() {
+        let dialect = Dialect { stream_options: false, tools: false, max_completion_tokens: true };
+        let settings = OpenAiSettings { max_tokens: Some(100), ..settings() };
+        let turn = turn("Hi");
+        let body: serde_json::Value =
+            serde_json::from_slice(&body(&settings, &turn, &messages(&turn, &settings), dialect)).expect("JSON");
+        assert_eq!(body["max_completion_tokens"], 100);
+        for key in ["max_tokens", "stream_options", "tools"] {
+            assert!(body.get(key).is_none(), "{key}");
+        }
+    }
+
+    #[test]
+    fn the_instructions_say_where_the_model_speaks() {
+        let text = |turn: &AgentTurn| instructions(turn, "Be kind.");
+        let direct = turn("Hi");
+        assert_eq!(
+            text(&direct),
+            "Be kind.\n\nYou are in a direct chat with one person, on Telegram. You may use simple Markdown. \
+             Today is Tuesday, 14 November 2023; it is past 22:00 UTC."
+        );
+        assert!(text(&AgentTurn { chat: ChatKind::Group, ..turn("Hi") }).contains("group chat"));
+        let mut spoken = turn("Hi");
+        spoken.conversation.channel = rejoinder_core::ChannelId::new("webhook", "siri");
+        assert!(text(&spoken).contains("read aloud") && !text(&spoken).contains("You may use"));
+    }
+
+    #[test]
+    fn the_history_comes_first_and_speakers_take_turns() {
+        let turn = AgentTurn {
+            history: vec![
+                line(Speaker::Agent, "left over"),
+                line(Speaker::Person, "one"),
+                line(Speaker::Gateway, "Still working on this."),
+                line(Speaker::Agent, "two"),
+                line(Speaker::Person, "three"),
+            ],
+            ..turn("four")
+        };
+        let expected =
+            pairs([("user", "one"), ("assistant", "Still working on this.\n\ntwo"), ("user", "three\n\nfour")]);
+        assert_eq!(said(&turn, &settings()), expected);
+    }
+
+    #[rstest]
+    #[case(2, 1_000, &["c", "dd"])]
+    #[case(3, 1_000, &["c", "dd"])]
+    #[case(4, 1_000, &["aaa", "bbb", "c", "dd"])]
+    #[case(100, 8, &["c", "dd"])]
+    #[case(100, 9, &["aaa", "bbb", "c", "dd"])]
+    #[case(100, 1, &[])]
+    #[case(0, 1_000, &[])]
+    fn the_oldest_lines_are_left_out(#[case] lines: usize, #[case] chars: usize, #[case] left: &[&str]) {
+        let history = [
+            line(Speaker::Person, "aaa"),
+            line(Speaker::Agent, "bbb"),
+            line(Speaker::Person, "c"),
+            line(Speaker::Agent, "dd"),
+        ];
+        let kept: Vec<_> = within(&history, lines, chars).iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(kept, left);
+    }
+
+    /// K3.
+    #[test]
+    fn attachments_are_named_and_their_addresses_kept_back() {
+        let turn = AgentTurn {
+            attachments: vec![Attachment {
+                name: "cat\n.png".into(),
+                media_type: "image/png".into(),
+                url: "http://10.0.0.1/cat.png".into(),
+            }],
+            ..turn("Look!")
+        };
+        assert_eq!(said(&turn, &settings()), pairs([("user", "Look!\n\n[attached: cat .png, image/png]")]));
+    }
+
+    #[test]
+    fn in_a_group_it_is_said_who_speaks_and_to_what() {
+        let turn = AgentTurn { chat: ChatKind::Group, quoted: Some("Tea or\ncoffee?".into()), ..turn("Tea.") };
+        assert_eq!(said(&turn, &settings()), pairs([("user", "In reply to:\n> Tea or\n> coffee?\n\nAda: Tea.")]));
+    }
+
+    #[test]
+    fn broken_arguments_are_not_given_back() {
+        let call = |arguments: &str| ToolCall { id: "a".into(), name: "send".into(), arguments: arguments.into() };
+        let message = Message::called(String::new(), &[call("{\"text\":"), call("{\"text\":\"Hi\"}")]);
+        let message = serde_json::to_value(&message).expect("JSON");
+        assert_eq!(message["tool_calls"][0]["function"]["arguments"], "{}");
+        assert_eq!(message["tool_calls"][1]["function"]["arguments"], "{\"text\":\"Hi\"}");
+    }
+}

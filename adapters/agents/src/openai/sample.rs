@@ -1,0 +1,57 @@
+//! What the unit tests of this module start from.
+
+use std::time::Duration;
+
+use rejoinder_core::{
+    AgentTurn, Capabilities, ChannelId, ChatKind, ConversationRef, Receipts, Resend, Sender, SenderKind, SessionId,
+    Support, Timestamp, TurnId,
+};
+
+use super::OpenAiSettings;
+
+/// A frontend that can do everything.
+pub(super) fn capabilities() -> Capabilities {
+    Capabilities {
+        receipts: Receipts::Platform,
+        resend: Resend::Idempotent,
+        edit: Support::Full,
+        reactions: Support::Full,
+        allowed_reactions: None,
+        choices: Support::Full,
+        attachments: Support::Full,
+        drafts: Support::Full,
+        draft_interval: Duration::ZERO,
+        typing: Support::Full,
+        typing_interval: Duration::ZERO,
+        text_limit: None,
+        conversation_rate: None,
+        account_rate: None,
+    }
+}
+
+/// `text`, said by Ada in a direct chat.
+pub(super) fn turn(text: &str) -> AgentTurn {
+    let now = Timestamp::from_millis(1_700_000_000_000);
+    AgentTurn {
+        turn: TurnId::new(now),
+        conversation: ConversationRef::new(ChannelId::new("telegram", "main"), "7"),
+        chat: ChatKind::Direct,
+        session: SessionId::new(now),
+        attempt: 1,
+        sender: Sender { id: "ada".into(), name: Some("Ada".into()), kind: SenderKind::Person },
+        text: text.into(),
+        attachments: Vec::new(),
+        quoted: None,
+        history: Vec::new(),
+        capabilities: capabilities(),
+        now,
+        deadline: now + Duration::from_mins(10),
+    }
+}
+
+/// Settings for a server that is never asked.
+pub(super) fn settings() -> OpenAiSettings {
+    let base_url = "http://127.0.0.1:9/v1".parse().expect("a URL");
+    let http = reqwest::Client::builder().build().expect("a client");
+    OpenAiSettings::new("main".into(), base_url, "test-model", http)
+}

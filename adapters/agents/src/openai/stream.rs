@@ -1,0 +1,470 @@
+//! What a server answers, put together: chunk by chunk, or in one piece.
+//!
+//! Pure: text in, text to show out. The shapes are those of OpenAI's "Chat Completions" reference ("The
+//! chat completion object", "The chat completion chunk object"), read as leniently as the servers that imitate
+//! them need.
+
+use std::borrow::Cow;
+
+use rejoinder_core::{Shim, Usage};
+use serde::{Deserialize, Deserializer, de};
+
+/// The most text, reasoning and tool arguments one answer may hold, in bytes.
+pub(super) const LARGEST_ANSWER: usize = 1024 * 1024;
+
+/// The most tool calls one answer may hold.
+const MOST_CALLS: usize = 32;
+
+/// The data of the event that ends a stream.
+const DONE: &str = "[DONE]";
+
+#[derive(Debug, Deserialize)]
+struct Completion<'a> {
+    #[serde(default, borrow)]
+    choices: Option<Vec<Choice<'a>>>,
+    #[serde(default)]
+    usage: Option<Consumed>,
+    #[serde(default)]
+    error: Option<serde_json::Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Choice<'a> {
+    #[serde(default)]
+    index: Option<u32>,
+    /// Of a stream.
+    #[serde(default, borrow)]
+    delta: Option<Message<'a>>,
+    /// Of an answer in one piece.
+    #[serde(default, borrow)]
+    message: Option<Message<'a>>,
+    #[serde(default, borrow)]
+    finish_reason: Option<Cow<'a, str>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Message<'a> {
+    #[serde(default, borrow)]
+    content: Option<Text<'a>>,
+    /// Why the model will not answer: said to the person.
+    #[serde(default, borrow)]
+    refusal: Option<Text<'a>>,
+    /// DeepSeek, vLLM, llama.cpp.
+    #[serde(default, borrow)]
+    reasoning_content: Option<Text<'a>>,
+    /// OpenRouter, Ollama.
+    #[serde(default, borrow)]
+    reasoning: Option<Text<'a>>,
+    #[serde(default)]
+    tool_calls: Option<Vec<CallDelta>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct CallDelta {
+    #[serde(default)]
+    index: Option<u32>,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(default)]
+    function: Option<FunctionDelta>,
+}
+
+#[derive(Debug, Deserialize)]
+struct FunctionDelta {
+    #[serde(default)]
+    name: Option<String>,
+    /// A piece of JSON; some servers give the object itself.
+    #[serde(default)]
+    arguments: Option<serde_json::Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Consumed {
+    #[serde(default)]
+    prompt_tokens: Option<u64>,
+    #[serde(default)]
+    completion_tokens: Option<u64>,
+}
+
+/// Text, or (Mistral) a list of parts of which those of type `text` are text.
+#[derive(Debug)]
+struct Text<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Text<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a text or a list of parts")
+            }
+
+            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Text(Cow::Owned(text.to_owned())))
+            }
+
+            fn visit_string<E: de::Error>(self, text: String) -> Result<Self::Value, E> {
+                Ok(Text(Cow::Owned(text)))
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut parts: A) -> Result<Self::Value, A::Error> {
+                let mut text = String::new();
+                while let Some(part) = parts.next_element::<serde_json::Value>()? {
+                    if part.get("type").is_some_and(|kind| kind == "text") {
+                        text.push_str(part.get("text").and_then(serde_json::Value::as_str).unwrap_or_default());
+                    }
+                }
+                Ok(Text(Cow::Owned(text)))
+            }
+        }
+
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+/// A tool call as the model wrote it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ToolCall {
+    pub(super) id: String,
+    pub(super) name: String,
+    /// JSON, if the model kept to it.
+    pub(super) arguments: String,
+}
+
+/// Why an answer cannot be put together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Unreadable {
+    /// The server said that it failed.
+    Failed(String),
+    /// It is not what the interface says, or too large.
+    Broken(String),
+}
+
+/// What one event brought.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Step {
+    /// More text that a person may see.
+    pub(super) show: String,
+    /// Whether the model got any further; an empty event is a sign of life of the server only.
+    pub(super) progress: bool,
+    /// What was consumed so far.
+    pub(super) usage: Option<Usage>,
+}
+
+/// The answer to one request, as far as it has come.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    text: String,
+    shim: Shim,
+    /// How many characters were shown.
+    shown: usize,
+    calls: Vec<Slot>,
+    events: usize,
+    size: usize,
+    finished: bool,
+    done: bool,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    index: Option<u32>,
+    call: ToolCall,
+}
+
+impl Answer {
+    /// Takes in the data of one event.
+    pub(super) fn event(&mut self, data: &str) -> Result<Step, Unreadable> {
+        let data = data.trim();
+        if data == DONE {
+            self.done = true;
+            return Ok(Step::default());
+        }
+        if data.is_empty() {
+            return Ok(Step::default());
+        }
+        self.events += 1;
+        self.take(data)
+    }
+
+    /// Takes in an answer that came in one piece.
+    pub(super) fn whole(&mut self, body: &str) -> Result<Step, Unreadable> {
+        self.finished = true;
+        self.events += 1;
+        self.take(body)
+    }
+
+    /// The stream is over: the rest that a person may see.
+    pub(super) fn end(&mut self) -> String {
+        let (rest, _) = std::mem::take(&mut self.shim).finish();
+        self.shown += rest.chars().count();
+        rest
+    }
+
+    /// Whether nothing more comes.
+    pub(super) const fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Whether the model has finished; what it consumed may still come.
+    pub(super) const fn is_finished(&self) -> bool {
+        self.finished || self.done
+    }
+
+    /// Whether the stream brought no event at all.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.events == 0
+    }
+
+    /// How many characters were shown.
+    pub(super) const fn shown(&self) -> usize {
+        self.shown
+    }
+
+    /// The text, raw, and the tool calls.
+    pub(super) fn into_parts(self) -> (String, Vec<ToolCall>) {
+        let mut calls: Vec<_> = self.calls.into_iter().map(|slot| slot.call).collect();
+        for (number, call) in calls.iter_mut().enumerate() {
+            if call.id.is_empty() {
+                call.id = format!("call_{number}");
+            }
+        }
+        (self.text, calls)
+    }
+
+    fn take(&mut self, json: &str) -> Result<Step, Unreadable> {
+        let completion: Completion<'_> =
+            serde_json::from_str(json).map_err(|error| Unreadable::Broken(format!("not a completion: {error}")))?;
+        if let Some(error) = completion.error.filter(|error| !error.is_null()) {
+            return Err(Unreadable::Failed(said_by(&error).unwrap_or_else(|| error.to_string())));
+        }
+        let before = self.size;
+        let mut step = Step::default();
+        for choice in completion.choices.unwrap_or_default() {
+            // Only one was asked for.
+            if choice.index.is_some_and(|index| index > 0) {
+                continue;
+            }
+            let message = choice.delta.or(choice.message).unwrap_or_default();
+            for thought in [message.reasoning_content, message.reasoning].into_iter().flatten() {
+                self.size += thought.0.len();
+            }
+            for text in [message.content, message.refusal].into_iter().flatten() {
+                self.size += text.0.len();
+                self.text.push_str(&text.0);
+                let show = self.shim.push(&text.0);
+                if step.show.is_empty() {
+                    step.show = show;
+                } else {
+                    step.show.push_str(&show);
+                }
+            }
+            for delta in message.tool_calls.unwrap_or_default() {
+                self.call(delta)?;
+            }
+            if choice.finish_reason.is_some_and(|reason| !reason.is_empty()) && !self.finished {
+                self.finished = true;
+                self.size += 1;
+            }
+        }
+        if self.size > LARGEST_ANSWER {
+            return Err(Unreadable::Broken(format!("the answer is larger than {LARGEST_ANSWER} bytes")));
+        }
+        self.shown += step.show.chars().count();
+        step.progress = self.size > before;
+        step.usage = completion.usage.map(|consumed| Usage {
+            input_tokens: consumed.prompt_tokens.unwrap_or(0),
+            output_tokens: consumed.completion_tokens.unwrap_or(0),
+        });
+        Ok(step)
+    }
+
+    /// Adds to the call that a delta belongs to. That is the one of its index; but some servers give no index, or 0 for
+    /// all of them, and then a new id is a new call.
+    fn call(&mut self, delta: CallDelta) -> Result<(), Unreadable> {
+        let id = delta.id.unwrap_or_default();
+        let function = delta.function.unwrap_or(FunctionDelta { name: None, arguments: None });
+        let name = function.name.unwrap_or_default();
+        let arguments = match function.arguments {
+            None | Some(serde_json::Value::Null) => String::new(),
+            Some(serde_json::Value::String(text)) => text,
+            Some(object) => object.to_string(),
+        };
+        self.size += 1 + id.len() + name.len() + arguments.len();
+
+        let same = self.calls.iter().rposition(|slot| delta.index.is_none() || slot.index == delta.index);
+        let same = same.filter(|&at| {
+            let known = &self.calls[at].call.id;
+            id.is_empty() || known.is_empty() || *known == id
+        });
+        if same.is_none() && self.calls.len() == MOST_CALLS {
+            return Err(Unreadable::Broken(format!("more than {MOST_CALLS} tool calls")));
+        }
+        let at = same.unwrap_or_else(|| {
+            self.calls.push(Slot { index: delta.index, call: ToolCall::default() });
+            self.calls.len() - 1
+        });
+        let slot = &mut self.calls[at];
+        if slot.call.id.is_empty() {
+            slot.call.id = id;
+        }
+        // Some servers repeat the name with every piece.
+        if slot.call.name != name {
+            slot.call.name.push_str(&name);
+        }
+        slot.call.arguments.push_str(&arguments);
+        Ok(())
+    }
+}
+
+/// What a server says went wrong: `{"error": {"message"}}`, `{"error": "…"}`, `{"message"}`, `{"detail"}`.
+pub(super) fn said_by(body: &serde_json::Value) -> Option<String> {
+    if let Some(text) = body.as_str() {
+        return Some(text.to_owned());
+    }
+    let said = ["error", "message", "detail"].into_iter().find_map(|key| body.get(key).filter(|it| !it.is_null()))?;
+    said_by(said).or_else(|| Some(said.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn chunk(delta: &serde_json::Value) -> String {
+        json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]}).to_string()
+    }
+
+    fn calls(deltas: &[serde_json::Value]) -> Vec<ToolCall> {
+        let mut answer = Answer::default();
+        for delta in deltas {
+            answer.event(&chunk(&json!({"tool_calls": [delta]}))).expect("it is a chunk");
+        }
+        answer.into_parts().1
+    }
+
+    fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
+        ToolCall { id: id.into(), name: name.into(), arguments: arguments.into() }
+    }
+
+    /// C1, A20.
+    #[test]
+    fn a_marker_split_over_chunks_is_kept_in_the_answer_and_never_shown() {
+        let mut answer = Answer::default();
+        let shown: String = ["NO_", "RE", "PLY"]
+            .map(|text| answer.event(&chunk(&json!({"content": text}))).expect("it is a chunk").show)
+            .concat();
+        assert_eq!(shown + &answer.end(), "");
+        assert_eq!(answer.shown(), 0);
+        assert_eq!(answer.into_parts().0, "NO_REPLY");
+    }
+
+    #[rstest]
+    #[case(json!({"reasoning_content": "hm"}))]
+    #[case(json!({"reasoning": "hm"}))]
+    fn reasoning_is_progress_and_never_text(#[case] delta: serde_json::Value) {
+        let mut answer = Answer::default();
+        let step = answer.event(&chunk(&delta)).expect("it is a chunk");
+        assert!(step.progress && step.show.is_empty());
+        assert_eq!(answer.into_parts().0, "");
+    }
+
+    #[rstest]
+    #[case(json!({"role": "assistant", "content": ""}))]
+    #[case(json!({"role": "assistant", "content": null, "tool_calls": null}))]
+    #[case(json!(null))]
+    fn an_empty_chunk_is_no_progress(#[case] delta: serde_json::Value) {
+        assert_eq!(Answer::default().event(&chunk(&delta)), Ok(Step::default()));
+    }
+
+    #[rstest]
+    #[case(json!("Hi \"there\""), "Hi \"there\"")]
+    #[case(json!([{"type": "thinking", "thinking": []}, {"type": "text", "text": "Hi"}]), "Hi")]
+    fn text_comes_as_a_text_or_in_parts(#[case] content: serde_json::Value, #[case] text: &str) {
+        let mut answer = Answer::default();
+        answer.event(&chunk(&json!({"content": content}))).expect("it is a chunk");
+        assert_eq!(answer.into_parts().0, text);
+    }
+
+    #[test]
+    fn a_refusal_is_said_to_the_person() {
+        let mut answer = Answer::default();
+        let step = answer.event(&chunk(&json!({"content": null, "refusal": "I cannot."}))).expect("it is a chunk");
+        assert_eq!(step.show, "I cannot.");
+    }
+
+    #[test]
+    fn a_tool_call_is_put_together_from_its_pieces() {
+        let pieces = [
+            json!({"index": 0, "id": "a", "type": "function", "function": {"name": "react", "arguments": ""}}),
+            json!({"index": 0, "function": {"arguments": "{\"emo"}}),
+            json!({"index": 1, "id": "b", "function": {"name": "send", "arguments": "{\"text\":"}}),
+            json!({"index": 0, "function": {"arguments": "ji\":\"👍\"}"}}),
+            json!({"index": 1, "function": {"arguments": "\"Hi\"}"}}),
+        ];
+        assert_eq!(calls(&pieces), [call("a", "react", r#"{"emoji":"👍"}"#), call("b", "send", r#"{"text":"Hi"}"#)]);
+    }
+
+    #[test]
+    fn calls_without_an_index_or_all_with_index_0_are_told_apart_by_their_ids() {
+        for index in [json!(null), json!(0)] {
+            let whole =
+                |id: &str| json!({"index": index, "id": id, "function": {"name": "send", "arguments": {"n": 1}}});
+            assert_eq!(
+                calls(&[whole("a"), whole("b")]),
+                [call("a", "send", "{\"n\":1}"), call("b", "send", "{\"n\":1}")]
+            );
+        }
+        let piece = json!({"id": "a", "function": {"name": "send", "arguments": "x"}});
+        assert_eq!(calls(&[piece.clone(), piece]), [call("a", "send", "xx")]);
+    }
+
+    #[test]
+    fn a_call_without_an_id_is_given_one() {
+        let nameless = json!({"index": 0, "function": {"name": "send", "arguments": "{}"}});
+        assert_eq!(calls(&[nameless]), [call("call_0", "send", "{}")]);
+    }
+
+    #[test]
+    fn usage_comes_with_an_event_of_its_own() {
+        let mut answer = Answer::default();
+        let step = answer
+            .event(r#"{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}}"#)
+            .expect("it is a chunk");
+        assert_eq!(step.usage, Some(Usage { input_tokens: 7, output_tokens: 3 }));
+    }
+
+    #[test]
+    fn an_answer_in_one_piece_is_read() {
+        let mut answer = Answer::default();
+        let body = json!({
+            "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 1, "completion_tokens": 2},
+        });
+        let step = answer.whole(&body.to_string()).expect("it is a completion");
+        assert_eq!((step.show + &answer.end(), answer.is_finished()), ("Hi".to_owned(), true));
+    }
+
+    #[rstest]
+    #[case(r#"{"error":{"message":"out of memory","code":500}}"#)]
+    #[case(r#"{"error":"out of memory"}"#)]
+    fn an_error_within_a_stream_is_the_servers(#[case] data: &str) {
+        assert_eq!(Answer::default().event(data), Err(Unreadable::Failed("out of memory".into())));
+    }
+
+    #[test]
+    fn what_is_no_completion_or_too_large_is_broken() {
+        assert!(matches!(Answer::default().event("{"), Err(Unreadable::Broken(_))));
+        let mut answer = Answer::default();
+        let half = chunk(&json!({"content": "x".repeat(LARGEST_ANSWER / 2 + 1)}));
+        assert!(answer.event(&half).is_ok());
+        assert!(matches!(answer.event(&half), Err(Unreadable::Broken(_))));
+    }
+}

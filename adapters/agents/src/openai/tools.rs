@@ -1,0 +1,404 @@
+//! The guard's vocabulary as tools: what a model may do with a turn other than write text.
+//!
+//! `react`, `defer` and `stay_silent` are choices: they end the run, and need no further request.
+//! `send` gives the answer at once. What a run with several of them comes to is [`Chosen::outcome`].
+
+use std::time::Duration;
+
+use rejoinder_core::{Capabilities, Outcome, Support, Timestamp};
+use serde::{Deserialize, Serialize, Serializer};
+
+/// The longest a model may put an answer off here; the guard's policy may be stricter.
+const LONGEST_DEFER: Duration = Duration::from_hours(24 * 30);
+
+/// How many characters of a note or reason are kept.
+const LONGEST_NOTE: usize = 1_000;
+
+/// The tools that are offered, as the request carries them.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub(super) struct Offer<'a>(Vec<Tool<'a>>);
+
+impl<'a> Offer<'a> {
+    /// What is offered where the frontend can do `capabilities`.
+    pub(super) fn of(capabilities: &'a Capabilities) -> Self {
+        let mut tools = Vec::with_capacity(4);
+        if capabilities.reactions != Support::No {
+            tools.push(Tool::new(
+                "react",
+                "Answer with one emoji on the person's message instead of words. For thanks, agreement, or when \
+                 nothing needs to be said. Ends your turn.",
+                vec![("emoji", Property { allowed: capabilities.allowed_reactions.as_deref(), ..text("The emoji.") })],
+                &["emoji"],
+            ));
+        }
+        tools.push(Tool::new(
+            "defer",
+            "Answer later. Only when you cannot answer now: you will be asked again when the time has come, and \
+             you owe the person an answer then. Ends your turn.",
+            vec![
+                ("note", text("What the person is told meanwhile, in their language.")),
+                ("minutes", number("In how many minutes you will answer.")),
+                ("seconds", number("In how many seconds, if that is less than some minutes.")),
+                ("until", text("Or the time at which you will answer, in RFC 3339: 2030-01-31T09:00:00Z.")),
+            ],
+            &["note"],
+        ));
+        tools.push(Tool::new(
+            "stay_silent",
+            "Say nothing. Only when the message is not meant for you or needs no answer. Ends your turn.",
+            vec![("reason", text("Why; the person does not see it."))],
+            &["reason"],
+        ));
+        tools.push(Tool::new(
+            "send",
+            "Send your whole answer at once and end your turn. Usually you just write your answer as text instead.",
+            vec![("text", text("The answer, in Markdown."))],
+            &["text"],
+        ));
+        Self(tools)
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Tool<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: Function<'a>,
+}
+
+impl<'a> Tool<'a> {
+    fn new(
+        name: &'static str,
+        description: &'static str,
+        properties: Vec<(&'static str, Property<'a>)>,
+        required: &'static [&'static str],
+    ) -> Self {
+        let parameters = Parameters { kind: "object", properties: Properties(properties), required };
+        Self { kind: "function", function: Function { name, description, parameters } }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Function<'a> {
+    name: &'static str,
+    description: &'static str,
+    parameters: Parameters<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct Parameters<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    properties: Properties<'a>,
+    required: &'static [&'static str],
+}
+
+#[derive(Debug)]
+struct Properties<'a>(Vec<(&'static str, Property<'a>)>);
+
+impl Serialize for Properties<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, property)| (name, property)))
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Property<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    description: &'static str,
+    #[serde(rename = "enum", skip_serializing_if = "Option::is_none")]
+    allowed: Option<&'a [String]>,
+}
+
+const fn text(description: &'static str) -> Property<'static> {
+    Property { kind: "string", description, allowed: None }
+}
+
+const fn number(description: &'static str) -> Property<'static> {
+    Property { kind: "number", description, allowed: None }
+}
+
+/// A tool call whose name and arguments were understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    /// An emoji as the answer.
+    React(String),
+    /// An answer later.
+    Defer { note: Option<String>, due: Timestamp },
+    /// No answer, and why.
+    StaySilent(String),
+    /// An answer at once.
+    Send(String),
+}
+
+#[derive(Deserialize)]
+struct React {
+    emoji: String,
+}
+
+#[derive(Deserialize)]
+struct Defer {
+    #[serde(default)]
+    note: Option<String>,
+    #[serde(default)]
+    minutes: Option<Number>,
+    #[serde(default)]
+    seconds: Option<Number>,
+    #[serde(default)]
+    until: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct StaySilent {
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Send {
+    text: String,
+}
+
+/// A number, which some models write as a text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Number {
+    Number(f64),
+    Text(String),
+}
+
+impl Number {
+    fn value(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Text(text) => text.trim().parse().ok(),
+        }
+    }
+}
+
+impl Call {
+    /// Understands a tool call.
+    ///
+    /// # Errors
+    /// What the model is told when it is not understood.
+    pub(super) fn parse(
+        name: &str,
+        arguments: &str,
+        capabilities: &Capabilities,
+        now: Timestamp,
+    ) -> Result<Self, String> {
+        let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
+        match name {
+            "react" if capabilities.reactions != Support::No => {
+                let React { emoji } = read(arguments)?;
+                let emoji = emoji.trim();
+                match &capabilities.allowed_reactions {
+                    _ if emoji.is_empty() => Err("error: `emoji` is empty".to_owned()),
+                    Some(allowed) if !allowed.iter().any(|one| one == emoji) => {
+                        Err(format!("error: this emoji is not allowed here; use one of {}", allowed.join(" ")))
+                    }
+                    None if !looks_like_emoji(emoji) => {
+                        Err("error: `emoji` must be one emoji character, such as 👍".to_owned())
+                    }
+                    _ => Ok(Self::React(emoji.to_owned())),
+                }
+            }
+            "defer" => {
+                let defer: Defer = read(arguments)?;
+                let due = defer.due(now)?;
+                let note = defer.note.filter(|note| !note.trim().is_empty()).map(|note| shortened(&note));
+                Ok(Self::Defer { note, due })
+            }
+            "stay_silent" => {
+                let StaySilent { reason } = read(arguments)?;
+                let reason = reason.filter(|reason| !reason.trim().is_empty());
+                Ok(Self::StaySilent(reason.map_or_else(|| "chosen, no reason given".to_owned(), |it| shortened(&it))))
+            }
+            "send" => match read(arguments)? {
+                Send { text } if text.trim().is_empty() => Err("error: `text` is empty".to_owned()),
+                Send { text } => Ok(Self::Send(text)),
+            },
+            _ => Err("error: there is no such tool; answer the person in plain text".to_owned()),
+        }
+    }
+}
+
+impl Defer {
+    fn due(&self, now: Timestamp) -> Result<Timestamp, String> {
+        let minutes = self.minutes.as_ref().and_then(Number::value).unwrap_or(0.0);
+        let seconds = self.seconds.as_ref().and_then(Number::value).unwrap_or(0.0);
+        let after = match &self.until {
+            _ if minutes > 0.0 || seconds > 0.0 => Duration::try_from_secs_f64(minutes.mul_add(60.0, seconds)).ok(),
+            Some(until) if !until.trim().is_empty() => {
+                let until: jiff::Timestamp = until
+                    .trim()
+                    .parse()
+                    .map_err(|_| "error: `until` is not a time in RFC 3339, such as 2030-01-31T09:00:00Z".to_owned())?;
+                Some(Timestamp::from_millis(until.as_millisecond()).since(now))
+            }
+            _ => return Err("error: say when: `minutes`, `seconds` or `until`".to_owned()),
+        };
+        match after {
+            Some(after) if after >= Duration::from_secs(1) && after <= LONGEST_DEFER => Ok(now + after),
+            _ => Err("error: the time must be between a second and thirty days from now".to_owned()),
+        }
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(arguments: &'a str) -> Result<T, String> {
+    serde_json::from_str(arguments).map_err(|error| format!("error: the arguments are not as described: {error}"))
+}
+
+/// Whether `text` is no word: no emoji has a letter in it, and the longest (a family, a flag of a region) are
+/// a handful of characters.
+fn looks_like_emoji(text: &str) -> bool {
+    text.chars().count() <= 16 && !text.contains(|c: char| c.is_ascii_alphabetic())
+}
+
+fn shortened(text: &str) -> String {
+    text.trim().chars().take(LONGEST_NOTE).collect()
+}
+
+/// The choices that a model made in a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Chosen {
+    react: Option<String>,
+    defer: Option<(Option<String>, Timestamp)>,
+    silent: Option<String>,
+}
+
+impl Chosen {
+    /// Takes in a choice; the last one of a kind counts.
+    pub(super) fn take(&mut self, call: Call) {
+        match call {
+            Call::React(emoji) => self.react = Some(emoji),
+            Call::Defer { note, due } => self.defer = Some((note, due)),
+            Call::StaySilent(reason) => self.silent = Some(reason),
+            Call::Send(_) => {}
+        }
+    }
+
+    /// What they come to beside `text`, what was written that a person could see. `None`: the text
+    /// is the answer.
+    ///
+    /// A turn ends in one signal, so one thing is chosen where several were said:
+    ///
+    /// 1. a deferral, because it is a promise that only a debt keeps; the text becomes its note where it has none;
+    /// 2. silence that was asked for by name, over text, which then is talk about the silence, but not over a
+    ///    reaction, which is silence that a person can see;
+    /// 3. text, over a reaction;
+    /// 4. a reaction.
+    pub(super) fn outcome(self, text: Option<&str>) -> Option<Outcome> {
+        match self {
+            Self { defer: Some((note, due)), .. } => {
+                Some(Outcome::Defer { note: note.or_else(|| text.map(shortened)), due })
+            }
+            Self { silent: Some(reason), react: None, .. } => Some(Outcome::Silent(reason)),
+            Self { react: Some(emoji), silent, .. } if silent.is_some() || text.is_none() => {
+                Some(Outcome::React(emoji))
+            }
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+    use crate::openai::sample::capabilities;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+    fn parse(name: &str, arguments: &str) -> Result<Call, String> {
+        Call::parse(name, arguments, &capabilities(), NOW)
+    }
+
+    fn names(capabilities: &Capabilities) -> Vec<String> {
+        let offer = serde_json::to_value(Offer::of(capabilities)).expect("an offer is JSON");
+        let tools = offer.as_array().expect("a list");
+        tools.iter().map(|tool| tool["function"]["name"].as_str().expect("a name").to_owned()).collect()
+    }
+
+    #[test]
+    fn a_reaction_is_offered_only_where_it_can_be_shown() {
+        assert_eq!(names(&capabilities()), ["react", "defer", "stay_silent", "send"]);
+        let without = Capabilities { reactions: Support::No, ..capabilities() };
+        assert_eq!(names(&without), ["defer", "stay_silent", "send"]);
+        assert!(Call::parse("react", r#"{"emoji":"👍"}"#, &without, NOW).is_err());
+    }
+
+    #[test]
+    fn only_the_emoji_that_the_platform_allows_are_offered_and_taken() {
+        let few = Capabilities { allowed_reactions: Some(vec!["👍".into(), "🔥".into()]), ..capabilities() };
+        let offer = serde_json::to_value(Offer::of(&few)).expect("an offer is JSON");
+        let allowed = &offer[0]["function"]["parameters"]["properties"]["emoji"]["enum"];
+        assert_eq!(*allowed, serde_json::json!(["👍", "🔥"]));
+        assert!(Call::parse("react", r#"{"emoji":"🔥"}"#, &few, NOW).is_ok());
+        assert!(Call::parse("react", r#"{"emoji":"🦀"}"#, &few, NOW).is_err_and(|told| told.contains("👍 🔥")));
+    }
+
+    #[rstest]
+    #[case(r#"{"note":"soon","minutes":2}"#, 120)]
+    #[case(r#"{"note":"soon","seconds":30}"#, 30)]
+    #[case(r#"{"note":"soon","minutes":"1.5","until":null}"#, 90)]
+    #[case(r#"{"note":"soon","minutes":1,"seconds":5,"until":"tomorrow"}"#, 65)]
+    #[case(r#"{"note":"soon","until":"2023-11-14T22:14:20Z"}"#, 60)]
+    #[case(r#"{"note":"soon","until":"2023-11-14T23:14:20+01:00"}"#, 60)]
+    fn a_deferral_is_due_when_the_model_says(#[case] arguments: &str, #[case] seconds: u64) {
+        let due = NOW + Duration::from_secs(seconds);
+        assert_eq!(parse("defer", arguments), Ok(Call::Defer { note: Some("soon".into()), due }));
+    }
+
+    #[rstest]
+    #[case("react", "")]
+    #[case("react", r#"{"emoji":" "}"#)]
+    #[case("react", r#"{"emoji":"#)]
+    #[case("react", r#"{"emoji":"thumbs_up"}"#)]
+    #[case("defer", r#"{"note":"soon"}"#)]
+    #[case("defer", r#"{"minutes":-5}"#)]
+    #[case("defer", r#"{"minutes":1e300}"#)]
+    #[case("defer", r#"{"until":"2001-01-01T00:00:00Z"}"#)]
+    #[case("defer", r#"{"until":"tomorrow"}"#)]
+    #[case("send", r#"{"text":""}"#)]
+    #[case("send", "[1]")]
+    #[case("web_search", r#"{"query":"weather"}"#)]
+    fn what_is_not_understood_is_told_to_the_model(#[case] name: &str, #[case] arguments: &str) {
+        assert!(parse(name, arguments).is_err_and(|told| told.starts_with("error: ")));
+    }
+
+    /// B6.
+    #[test]
+    fn silence_without_a_reason_is_still_chosen() {
+        assert_eq!(parse("stay_silent", ""), Ok(Call::StaySilent("chosen, no reason given".into())));
+    }
+
+    /// B10.
+    #[test]
+    fn several_choices_come_to_one_signal() {
+        let chosen = |calls: &[Call], text| {
+            let mut chosen = Chosen::default();
+            calls.iter().cloned().for_each(|call| chosen.take(call));
+            chosen.outcome(text)
+        };
+        let (react, silent) = (Call::React("👍".into()), Call::StaySilent("no need".into()));
+        let defer = Call::Defer { note: None, due: NOW };
+        let thumb = Some(Outcome::React("👍".into()));
+
+        assert_eq!(chosen(std::slice::from_ref(&react), None), thumb);
+        assert_eq!(chosen(std::slice::from_ref(&react), Some("Yes.")), None, "the text is the answer");
+        assert_eq!(chosen(&[silent.clone(), react.clone()], Some("I say nothing.")), thumb);
+        assert_eq!(
+            chosen(std::slice::from_ref(&silent), Some("I say nothing.")),
+            Some(Outcome::Silent("no need".into()))
+        );
+        assert_eq!(
+            chosen(&[react, silent, defer], Some(" Give me a minute. ")),
+            Some(Outcome::Defer { note: Some("Give me a minute.".into()), due: NOW })
+        );
+        assert_eq!(chosen(&[], Some("Yes.")), None);
+    }
+}

@@ -1,0 +1,296 @@
+//! A server that answers byte for byte as it is told, and keeps what it was asked.
+
+use std::{
+    collections::VecDeque,
+    io,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::{ConnectInfo, State},
+    http::{HeaderMap, Response, Uri},
+    routing::{get, post},
+};
+use futures_util::{StreamExt, stream};
+use rejoinder_agents::{OpenAi, OpenAiSettings};
+use rejoinder_core::{
+    AgentError, AgentRuntime, AgentTurn, Capabilities, ChannelId, ChatKind, ConversationRef, Outcome, Receipts, Reply,
+    Resend, RunEvent, RunEvents, SendResult, Sender, SenderKind, SessionId, Support, Timestamp, TurnId, Usage,
+};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+/// A piece of a response's body.
+#[derive(Clone, Debug)]
+pub(crate) enum Piece {
+    /// These bytes, in a chunk of their own.
+    Bytes(Vec<u8>),
+    /// The connection breaks.
+    Cut,
+    /// Nothing more comes, and the connection stays.
+    Stall,
+}
+
+/// One response.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    status: u16,
+    headers: Vec<(&'static str, &'static str)>,
+    pieces: Vec<Piece>,
+}
+
+impl Answer {
+    pub(crate) fn stream(pieces: impl IntoIterator<Item = Piece>) -> Self {
+        let headers = vec![("content-type", "text/event-stream; charset=utf-8")];
+        Self { status: 200, headers, pieces: pieces.into_iter().collect() }
+    }
+
+    /// A well-formed stream of these texts.
+    pub(crate) fn says(texts: &[&str]) -> Self {
+        Self::stream(texts.iter().map(|text| text_chunk(text)).chain([finish("stop"), done()]))
+    }
+
+    /// A well-formed stream of one text (if any) and these tool calls.
+    pub(crate) fn calls(text: &str, calls: &[(&str, Value)]) -> Self {
+        let deltas = calls.iter().enumerate().map(|(index, (name, arguments))| {
+            let function = json!({"name": name, "arguments": arguments.to_string()});
+            event(&json!({"choices": [{"index": 0, "delta": {"tool_calls": [
+                {"index": index, "id": format!("id_{index}"), "type": "function", "function": function}
+            ]}}]}))
+        });
+        Self::stream([text_chunk(text)].into_iter().chain(deltas).chain([finish("tool_calls"), done()]))
+    }
+
+    pub(crate) fn json(status: u16, body: &Value) -> Self {
+        let headers = vec![("content-type", "application/json")];
+        Self { status, headers, pieces: vec![Piece::Bytes(body.to_string().into_bytes())] }
+    }
+
+    pub(crate) fn error(status: u16, message: &str) -> Self {
+        Self::json(status, &json!({"error": {"message": message, "type": "server_error"}}))
+    }
+
+    pub(crate) fn with(mut self, name: &'static str, value: &'static str) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+}
+
+pub(crate) fn raw(bytes: impl Into<Vec<u8>>) -> Piece {
+    Piece::Bytes(bytes.into())
+}
+
+pub(crate) fn event(data: &Value) -> Piece {
+    raw(format!("data: {data}\n\n"))
+}
+
+pub(crate) fn text_chunk(text: &str) -> Piece {
+    event(&json!({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": null}]}))
+}
+
+pub(crate) fn finish(reason: &str) -> Piece {
+    event(&json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}))
+}
+
+pub(crate) fn used(input: u64, output: u64) -> Piece {
+    event(&json!({"choices": [], "usage": {"prompt_tokens": input, "completion_tokens": output}}))
+}
+
+pub(crate) fn done() -> Piece {
+    raw("data: [DONE]\n\n")
+}
+
+/// What the server was asked.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    /// The other end of the connection.
+    pub(crate) from: SocketAddr,
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
+}
+
+#[derive(Default)]
+struct Script {
+    answers: VecDeque<Answer>,
+    asked: Vec<Asked>,
+}
+
+/// The server. It answers in the order it was told, and 418 when it was told no more.
+pub(crate) struct Server {
+    pub(crate) base_url: Url,
+    script: Arc<Mutex<Script>>,
+    stop: CancellationToken,
+}
+
+impl Server {
+    pub(crate) async fn answering(answers: impl IntoIterator<Item = Answer>) -> Self {
+        let script = Arc::new(Mutex::new(Script { answers: answers.into_iter().collect(), asked: Vec::new() }));
+        let app = Router::new()
+            .route("/v1/chat/completions", post(respond))
+            .route("/v1/models", get(respond))
+            .with_state(Arc::clone(&script));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        tokio::spawn(async move {
+            let serve = axum::serve(listener, app.into_make_service_with_connect_info::<SocketAddr>());
+            tokio::select! {
+                served = async { serve.await } => served.expect("it serves"),
+                () = stopped.cancelled() => {}
+            }
+        });
+        let base_url = format!("http://{address}/v1").parse().expect("a URL");
+        Self { base_url, script, stop }
+    }
+
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.script.lock().expect("no panic holds it").asked.clone()
+    }
+
+    pub(crate) fn settings(&self) -> OpenAiSettings {
+        OpenAiSettings {
+            retry_pause: Duration::from_millis(1),
+            ..OpenAiSettings::new("main".into(), self.base_url.clone(), "test-model", client())
+        }
+    }
+
+    pub(crate) fn agent(&self) -> OpenAi {
+        OpenAi::new(self.settings()).expect("the settings are good")
+    }
+
+    /// One run of an agent with the usual settings.
+    pub(crate) async fn run(&self) -> Ran {
+        run(&self.agent(), turn("Hi")).await
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+async fn respond(
+    State(script): State<Arc<Mutex<Script>>>,
+    ConnectInfo(from): ConnectInfo<SocketAddr>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response<Body> {
+    let answer = {
+        let mut script = script.lock().expect("no panic holds it");
+        let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        script.asked.push(Asked { from, path: uri.to_string(), headers, body });
+        script.answers.pop_front().unwrap_or_else(|| Answer::error(418, "the script is over"))
+    };
+    let mut response = Response::builder().status(answer.status);
+    for (name, value) in answer.headers {
+        response = response.header(name, value);
+    }
+    let pieces = stream::iter(answer.pieces).then(async |piece| {
+        // What was written before goes out in a packet of its own.
+        tokio::task::yield_now().await;
+        match piece {
+            Piece::Bytes(bytes) => Ok(Bytes::from(bytes)),
+            Piece::Cut => Err(io::Error::other("cut")),
+            Piece::Stall => std::future::pending().await,
+        }
+    });
+    response.body(Body::from_stream(pieces)).expect("a response")
+}
+
+pub(crate) fn client() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().build().expect("a client")
+}
+
+/// What a run did.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) outcome: Result<Outcome, AgentError>,
+    /// The text that was reported while it ran.
+    pub(crate) drafts: String,
+    pub(crate) tools: Vec<String>,
+    pub(crate) usage: Option<Usage>,
+    pub(crate) sent: Vec<String>,
+}
+
+impl Ran {
+    /// The whole text of a reply.
+    #[track_caller]
+    pub(crate) fn reply(self) -> String {
+        match self.outcome {
+            Ok(Outcome::Reply(reply)) => reply.text,
+            other => panic!("not a reply: {other:?}"),
+        }
+    }
+}
+
+/// Runs `agent` on `turn`; the first message it sends becomes the turn's answer.
+pub(crate) async fn run(agent: &dyn AgentRuntime, turn: AgentTurn) -> Ran {
+    run_with(agent, turn, |sent| if sent == 0 { SendResult::Claimed } else { SendResult::Suppressed }).await
+}
+
+/// Runs `agent` on `turn`; `judge` is told how many messages it sent before this one.
+pub(crate) async fn run_with(agent: &dyn AgentRuntime, turn: AgentTurn, judge: impl Fn(usize) -> SendResult) -> Ran {
+    let (events, mut reported) = RunEvents::channel();
+    let listen = async {
+        let mut heard = (String::new(), Vec::new(), None, Vec::new());
+        while let Some(event) = reported.recv().await {
+            match event {
+                RunEvent::Text(text) => heard.0.push_str(&text),
+                RunEvent::Tool(name) => heard.1.push(name),
+                RunEvent::Usage(usage) => heard.2 = Some(usage),
+                RunEvent::Send(Reply { text, .. }, answer) => {
+                    let _ = answer.send(judge(heard.3.len()));
+                    heard.3.push(text);
+                }
+            }
+        }
+        heard
+    };
+    let (outcome, (drafts, tools, usage, sent)) =
+        tokio::join!(agent.run(turn, events, CancellationToken::new()), listen);
+    Ran { outcome, drafts, tools, usage, sent }
+}
+
+/// `text`, said by Ada in a direct chat where everything works.
+pub(crate) fn turn(text: &str) -> AgentTurn {
+    let now = Timestamp::from_millis(1_700_000_000_000);
+    AgentTurn {
+        turn: TurnId::new(now),
+        conversation: ConversationRef::new(ChannelId::new("telegram", "main"), "7"),
+        chat: ChatKind::Direct,
+        session: SessionId::new(now),
+        attempt: 1,
+        sender: Sender { id: "ada".into(), name: Some("Ada".into()), kind: SenderKind::Person },
+        text: text.into(),
+        attachments: Vec::new(),
+        quoted: None,
+        history: Vec::new(),
+        capabilities: Capabilities {
+            receipts: Receipts::Platform,
+            resend: Resend::Idempotent,
+            edit: Support::Full,
+            reactions: Support::Full,
+            allowed_reactions: None,
+            choices: Support::Full,
+            attachments: Support::Full,
+            drafts: Support::Full,
+            draft_interval: Duration::ZERO,
+            typing: Support::Full,
+            typing_interval: Duration::ZERO,
+            text_limit: None,
+            conversation_rate: None,
+            account_rate: None,
+        },
+        now,
+        deadline: now + Duration::from_mins(10),
+    }
+}

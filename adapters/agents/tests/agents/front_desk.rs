@@ -1,0 +1,63 @@
+//! What a person hears who has not configured an agent yet.
+
+use rejoinder_agents::{FrontDesk, Status};
+use rejoinder_core::{AgentTurn, ChannelId, Timestamp};
+use rstest::rstest;
+
+use crate::double::{run, turn};
+
+fn front_desk() -> FrontDesk {
+    FrontDesk::new(|| Status {
+        version: "1.2.3".into(),
+        started: Timestamp::from_millis(1_700_000_000_000 - 7_200_000),
+        channels: vec!["webchat.main".into(), "webhook.siri".into()],
+    })
+}
+
+async fn answer(text: &str) -> String {
+    run(&front_desk(), turn(text)).await.reply()
+}
+
+async fn spoken_answer(text: &str) -> String {
+    let mut turn: AgentTurn = turn(text);
+    turn.conversation.channel = ChannelId::new("webhook", "siri");
+    run(&front_desk(), turn).await.reply()
+}
+
+#[tokio::test]
+async fn a_ping_is_answered() {
+    assert_eq!(answer("/ping").await, "pong");
+}
+
+#[tokio::test]
+async fn the_status_tells_version_time_and_channels() {
+    assert_eq!(
+        answer("Status?").await,
+        "Rejoinder 1.2.3 has been running for 2 hours. No agent is configured yet.\n\n\
+         Channels: `webchat.main`, `webhook.siri`"
+    );
+    assert_eq!(
+        spoken_answer("status").await,
+        "Rejoinder 1.2.3 has been running for 2 hours. No agent is configured yet. It serves 2 channels."
+    );
+}
+
+#[tokio::test]
+async fn a_question_is_answered_with_how_to_connect_an_agent() {
+    let answer = answer("What is the capital of France?").await;
+    assert!(answer.contains("no agent is configured") && answer.contains("rejoinder init"));
+    assert!(answer.contains("[agents.main]\nkind = \"openai\""));
+}
+
+#[rstest]
+#[case("help")]
+#[case("status")]
+#[case("ping")]
+#[case("hello")]
+#[case("What is the capital of France?")]
+#[tokio::test]
+async fn what_is_spoken_is_short_and_plain(#[case] text: &str) {
+    let answer = spoken_answer(text).await;
+    assert!(!answer.contains(['`', '*', '#', '\n', '[']), "{answer}");
+    assert!(answer.len() < 250, "{answer}");
+}

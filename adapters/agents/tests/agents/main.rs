@@ -1,0 +1,6 @@
+//! The runtimes as the core sees them.
+
+mod detect;
+mod double;
+mod front_desk;
+mod openai;

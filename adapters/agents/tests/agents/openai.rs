@@ -1,0 +1,406 @@
+//! The `openai` runtime against a server that answers byte for byte as it is told.
+
+use std::time::Duration;
+
+use rejoinder_agents::{OpenAi, OpenAiSettings};
+use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, Outcome, RunEvents, SendResult, Support, Usage};
+use rstest::rstest;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::double::{Answer, Piece, Server, client, done, event, finish, raw, run, run_with, text_chunk, turn, used};
+
+const SOON: Duration = Duration::from_millis(50);
+
+fn message(error: Result<Outcome, AgentError>) -> String {
+    error.expect_err("it failed").to_string()
+}
+
+#[tokio::test]
+async fn an_answer_is_streamed_and_then_given_whole() {
+    let server = Server::answering([Answer::says(&["Hel", "lo, ", "Ada."])]).await;
+    let ran = server.run().await;
+    assert_eq!(ran.drafts, "Hello, Ada.");
+    assert_eq!(ran.reply(), "Hello, Ada.");
+}
+
+#[tokio::test]
+async fn the_server_is_told_the_key_and_the_turn() {
+    let server = Server::answering([Answer::says(&["Hi"])]).await;
+    let agent = OpenAi::new(OpenAiSettings { api_key: Some("sk-secret".into()), ..server.settings() }).expect("good");
+    let turn = AgentTurn { attempt: 2, ..turn("Hi") };
+    let id = turn.turn.to_string();
+    run(&agent, turn).await.reply();
+
+    let asked = server.asked();
+    assert_eq!(asked[0].path, "/v1/chat/completions");
+    for (name, value) in
+        [("authorization", "Bearer sk-secret"), ("x-rejoinder-turn-id", &id), ("x-rejoinder-attempt", "2")]
+    {
+        assert_eq!(asked[0].headers[name], value);
+    }
+    assert_eq!(asked[0].body["messages"][1], json!({"role": "user", "content": "Hi"}));
+}
+
+#[tokio::test]
+async fn text_is_whole_however_its_bytes_are_cut() {
+    let Piece::Bytes(bytes) = text_chunk("Grüße, 👩‍🚀!") else { unreachable!("a chunk is bytes") };
+    let pieces = bytes.chunks(1).map(raw).chain([finish("stop"), done()]);
+    let server = Server::answering([Answer::stream(pieces)]).await;
+    let ran = server.run().await;
+    assert_eq!(ran.drafts, "Grüße, 👩‍🚀!");
+    assert_eq!(ran.reply(), "Grüße, 👩‍🚀!");
+}
+
+#[rstest]
+#[case("data: {}\r\n\r\ndata: [DONE]\r\n\r\n")]
+#[case(": keep-alive\n\nevent: message\ndata: {}\n\ndata:[DONE]\n\n")]
+#[case("\u{feff}data: {}\n\ndata: [DONE]\n\n")]
+#[tokio::test]
+async fn servers_write_their_streams_in_different_ways(#[case] stream: &str) {
+    let chunk = json!({"choices": [{"delta": {"content": "Hi"}, "finish_reason": "stop"}]}).to_string();
+    let server = Server::answering([Answer::stream([raw(stream.replacen("{}", &chunk, 1))])]).await;
+    assert_eq!(server.run().await.reply(), "Hi");
+}
+
+#[tokio::test]
+async fn an_answer_in_one_piece_is_taken_too() {
+    let body = json!({
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6},
+    });
+    let server = Server::answering([Answer::json(200, &body)]).await;
+    let ran = server.run().await;
+    assert_eq!(ran.drafts, "Hi");
+    assert_eq!(ran.usage, Some(Usage { input_tokens: 5, output_tokens: 1 }));
+    assert_eq!(ran.reply(), "Hi");
+}
+
+/// A1: what is empty is the guard's to judge.
+#[rstest]
+#[case(Answer::stream([done()]))]
+#[case(Answer::stream([]))]
+#[case(Answer::stream([text_chunk(""), finish("stop"), done()]))]
+#[case(Answer::stream([event(&json!({"choices": []})), done()]))]
+#[case(Answer::json(200, &json!({"choices": []})))]
+#[tokio::test]
+async fn an_empty_answer_is_a_reply_without_text(#[case] answer: Answer) {
+    let server = Server::answering([answer]).await;
+    let ran = server.run().await;
+    assert_eq!((ran.drafts.as_str(), server.asked().len()), ("", 1));
+    assert_eq!(ran.reply(), "");
+}
+
+/// A20, C1.
+#[tokio::test]
+async fn a_silence_marker_is_never_drafted_and_left_to_the_guard() {
+    let server = Server::answering([Answer::says(&["NO", "_REP", "LY"])]).await;
+    let ran = server.run().await;
+    assert_eq!(ran.drafts, "");
+    assert_eq!(ran.reply(), "NO_REPLY");
+}
+
+/// A7.
+#[tokio::test]
+async fn reasoning_is_not_text() {
+    let thought = |key: &str| event(&json!({"choices": [{"delta": {key: "The person greets."}}]}));
+    let pieces = [thought("reasoning_content"), thought("reasoning"), text_chunk("Hi"), finish("stop"), done()];
+    let server = Server::answering([Answer::stream(pieces)]).await;
+    let ran = server.run().await;
+    assert_eq!(ran.drafts, "Hi");
+    assert_eq!(ran.reply(), "Hi");
+}
+
+#[tokio::test]
+async fn what_was_consumed_is_reported() {
+    let server = Server::answering([
+        Answer::stream([
+            event(&json!({"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"name": "look_up"}}]}}]})),
+            finish("tool_calls"),
+            used(10, 2),
+            done(),
+        ]),
+        Answer::stream([text_chunk("Hi"), finish("stop"), used(20, 3), done()]),
+    ])
+    .await;
+    assert_eq!(server.run().await.usage, Some(Usage { input_tokens: 30, output_tokens: 5 }));
+}
+
+#[tokio::test]
+async fn a_connection_is_used_again() {
+    let server = Server::answering(vec![Answer::says(&["Hi"]); 5]).await;
+    let agent = server.agent();
+    for _ in 0..5 {
+        run(&agent, turn("Hi")).await.reply();
+    }
+    let asked = server.asked();
+    assert!(asked.iter().all(|one| one.from == asked[0].from), "{asked:?}");
+}
+
+// What the model chooses.
+
+#[tokio::test]
+async fn a_reaction_is_an_answer_and_needs_no_further_request() {
+    let server = Server::answering([Answer::calls("", &[("react", json!({"emoji": "👍"}))])]).await;
+    let ran = server.run().await;
+    assert_eq!(ran.outcome, Ok(Outcome::React("👍".into())));
+    assert_eq!((ran.tools, server.asked().len()), (vec!["react".to_owned()], 1));
+}
+
+/// B10.
+#[tokio::test]
+async fn text_beats_a_reaction() {
+    let server = Server::answering([Answer::calls("Gladly.", &[("react", json!({"emoji": "👍"}))])]).await;
+    assert_eq!(server.run().await.reply(), "Gladly.");
+}
+
+#[tokio::test]
+async fn a_deferral_has_a_note_and_a_time() {
+    let server = Server::answering([Answer::calls("", &[("defer", json!({"note": "Later.", "minutes": 5}))])]).await;
+    let turn = turn("Hi");
+    let due = turn.now + Duration::from_mins(5);
+    let ran = run(&server.agent(), turn).await;
+    assert_eq!(ran.outcome, Ok(Outcome::Defer { note: Some("Later.".into()), due }));
+}
+
+/// B6: it is an outcome, and nobody is asked again.
+#[tokio::test]
+async fn a_chosen_silence_is_an_outcome() {
+    let server = Server::answering([Answer::calls("", &[("stay_silent", json!({"reason": "not for me"}))])]).await;
+    assert_eq!(server.run().await.outcome, Ok(Outcome::Silent("not for me".into())));
+    assert_eq!(server.asked().len(), 1);
+}
+
+/// I3: what a tool sends is the turn's answer.
+#[tokio::test]
+async fn a_message_that_became_the_answer_ends_the_run() {
+    let server = Server::answering([Answer::calls("", &[("send", json!({"text": "Done!"}))])]).await;
+    let ran = server.run().await;
+    assert_eq!(ran.sent, ["Done!"]);
+    assert_eq!(ran.outcome, Ok(Outcome::Silent("answered with the tool `send`".into())));
+    assert_eq!(server.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn the_model_hears_that_a_message_was_not_sent() {
+    let server =
+        Server::answering([Answer::calls("", &[("send", json!({"text": "Done!"}))]), Answer::says(&["Fine."])]).await;
+    let ran = run_with(&server.agent(), turn("Hi"), |_| SendResult::Suppressed).await;
+    let messages = server.asked()[1].body["messages"].clone();
+    assert_eq!(messages[2]["tool_calls"][0]["function"]["name"], "send");
+    assert_eq!(messages[3]["role"], "tool");
+    assert_eq!(messages[3]["tool_call_id"], "id_0");
+    assert!(messages[3]["content"].as_str().is_some_and(|told| told.starts_with("not sent")), "{messages}");
+    assert_eq!(ran.reply(), "Fine.");
+}
+
+#[tokio::test]
+async fn the_model_hears_what_was_wrong_with_a_call_and_may_do_better() {
+    let server = Server::answering([
+        Answer::calls("Let me see.", &[("web_search", json!({"query": "x"})), ("react", json!({"emoji": 1}))]),
+        Answer::says(&["I cannot search."]),
+    ])
+    .await;
+    let ran = server.run().await;
+    let messages = server.asked()[1].body["messages"].clone();
+    for result in [&messages[3], &messages[4]] {
+        assert!(result["content"].as_str().is_some_and(|told| told.starts_with("error: ")), "{result}");
+    }
+    assert_eq!(ran.drafts, "Let me see.\n\nI cannot search.");
+    assert_eq!(ran.tools, ["web_search", "react"]);
+    assert_eq!(ran.reply(), "Let me see.\n\nI cannot search.");
+}
+
+/// A13.
+#[tokio::test]
+async fn tools_without_a_word_are_silence_and_end_some_time() {
+    let server = Server::answering(vec![Answer::calls("", &[("web_search", json!({}))]); 10]).await;
+    assert_eq!(server.run().await.outcome, Ok(Outcome::Silent("tools only: web_search".into())));
+    assert_eq!(server.asked().len(), 5);
+}
+
+#[tokio::test]
+async fn what_was_chosen_survives_a_failure_after_it() {
+    let calls = [("react", json!({"emoji": "👍"})), ("web_search", json!({}))];
+    let server = Server::answering([Answer::calls("", &calls), Answer::error(400, "no")]).await;
+    assert_eq!(server.run().await.outcome, Ok(Outcome::React("👍".into())));
+}
+
+#[tokio::test]
+async fn a_reaction_is_not_offered_where_none_can_be_shown() {
+    let server = Server::answering([Answer::says(&["Hi"])]).await;
+    let mut turn = turn("Hi");
+    turn.capabilities.reactions = Support::No;
+    run(&server.agent(), turn).await.reply();
+    let asked = server.asked();
+    let tools = asked[0].body["tools"].as_array().expect("tools are offered");
+    assert!(tools.iter().all(|tool| tool["function"]["name"] != "react"));
+}
+
+// What goes wrong.
+
+/// A15: one more try, and no more.
+#[rstest]
+#[case(500)]
+#[case(502)]
+#[case(503)]
+#[case(529)]
+#[case(429)]
+#[tokio::test]
+async fn a_server_that_fails_once_is_asked_once_more(#[case] status: u16) {
+    let server = Server::answering([Answer::error(status, "busy"), Answer::says(&["Hi"])]).await;
+    assert_eq!(server.run().await.reply(), "Hi");
+
+    let server = Server::answering(vec![Answer::error(status, "busy"); 3]).await;
+    let said = message(server.run().await.outcome);
+    assert!(said.starts_with(&format!("the agent failed: {status}")) && said.ends_with(": busy"), "{said}");
+    assert_eq!(server.asked().len(), 2);
+}
+
+#[rstest]
+#[case(Answer::error(503, "busy").with("retry-after", "0"), 2)]
+#[case(Answer::error(429, "tomorrow").with("retry-after", "3600"), 1)]
+#[case(Answer::error(400, "too long"), 1)]
+#[case(Answer::error(404, "no such model"), 1)]
+#[tokio::test]
+async fn nobody_is_asked_again_in_vain(#[case] answer: Answer, #[case] requests: usize) {
+    let server = Server::answering([answer, Answer::says(&["Hi"])]).await;
+    server.run().await;
+    assert_eq!(server.asked().len(), requests);
+}
+
+/// B7: and no key either.
+#[tokio::test]
+async fn an_error_is_short_and_holds_no_key() {
+    let long = format!("Incorrect API key provided: sk-secret.\n{}", "x".repeat(1_000));
+    let server = Server::answering([Answer::error(401, &long)]).await;
+    let agent = OpenAi::new(OpenAiSettings { api_key: Some("sk-secret".into()), ..server.settings() }).expect("good");
+    let said = message(run(&agent, turn("Hi")).await.outcome);
+    assert!(said.contains("provided: [key]. xxx"), "{said}");
+    assert!(said.chars().count() < 400);
+    assert!(!format!("{agent:?}").contains("sk-secret"));
+}
+
+#[tokio::test]
+async fn half_an_answer_is_not_delivered() {
+    for cut in [vec![text_chunk("Hello, A"), Piece::Cut], vec![text_chunk("Hello, A")]] {
+        let server = Server::answering([Answer::stream(cut), Answer::says(&["Hi"])]).await;
+        let ran = server.run().await;
+        assert_eq!(ran.drafts, "Hello, A");
+        let said = message(ran.outcome);
+        assert!(said.contains("the stream was cut off after 8 characters"), "{said}");
+        assert_eq!(server.asked().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_cut_before_any_text_is_asked_for_once_more() {
+    let cut = Answer::stream([text_chunk(""), Piece::Cut]);
+    let server = Server::answering([cut.clone(), Answer::says(&["Hi"])]).await;
+    assert_eq!(server.run().await.reply(), "Hi");
+
+    let server = Server::answering([cut.clone(), cut]).await;
+    assert!(matches!(server.run().await.outcome, Err(AgentError::Broken(_))));
+}
+
+#[tokio::test]
+async fn an_error_within_the_stream_is_the_servers_failure() {
+    let error = event(&json!({"error": {"message": "out of memory"}}));
+    let server = Server::answering([Answer::stream([error.clone()]), Answer::says(&["Hi"])]).await;
+    assert_eq!(server.run().await.reply(), "Hi");
+
+    let server = Server::answering([Answer::stream([text_chunk("Yes"), error])]).await;
+    let failed = AgentError::Failed("out of memory after 3 characters".into());
+    assert_eq!(server.run().await.outcome, Err(failed));
+}
+
+/// A9.
+#[rstest]
+#[case(vec![Piece::Stall])]
+#[case(vec![raw(": here\n\n"), text_chunk(""), Piece::Stall])]
+#[tokio::test]
+async fn a_stream_that_never_begins_is_left(#[case] pieces: Vec<Piece>) {
+    let server = Server::answering([Answer::stream(pieces)]).await;
+    let settings = OpenAiSettings { first_token_timeout: SOON, ..server.settings() };
+    let ran = run(&OpenAi::new(settings).expect("good"), turn("Hi")).await;
+    assert!(matches!(ran.outcome, Err(AgentError::Stalled(_))), "{ran:?}");
+    assert_eq!(server.asked().len(), 1);
+}
+
+/// A9.
+#[tokio::test]
+async fn a_stream_that_stops_is_left() {
+    let server = Server::answering([Answer::stream([text_chunk("Hello"), Piece::Stall])]).await;
+    let settings = OpenAiSettings { idle_timeout: SOON, ..server.settings() };
+    let ran = run(&OpenAi::new(settings).expect("good"), turn("Hi")).await;
+    assert_eq!(ran.outcome, Err(AgentError::Stalled("nothing came for 50ms after 5 characters".into())));
+}
+
+#[tokio::test]
+async fn a_finished_answer_does_not_wait_for_the_usage() {
+    let server = Server::answering([Answer::stream([text_chunk("Hi"), finish("stop"), Piece::Stall])]).await;
+    let settings = OpenAiSettings { idle_timeout: 10 * SOON, ..server.settings() };
+    assert_eq!(run(&OpenAi::new(settings).expect("good"), turn("Hi")).await.reply(), "Hi");
+}
+
+#[rstest]
+#[case(vec![raw("data: {\"choices\": 7}\n\n")])]
+#[case(vec![raw(b"data: \xff\xfe\n\n".to_vec()), done()])]
+#[case(vec![text_chunk(&"x".repeat(700_000)), text_chunk(&"x".repeat(700_000)), finish("stop"), done()])]
+#[case(vec![raw("data: "), raw(vec![b'x'; 3_000_000])])]
+#[tokio::test]
+async fn what_is_no_answer_is_broken(#[case] pieces: Vec<Piece>) {
+    let server = Server::answering([Answer::stream(pieces)]).await;
+    assert!(matches!(server.run().await.outcome, Err(AgentError::Broken(_))));
+    assert_eq!(server.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_unreachable() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let base_url = format!("http://{}/v1", listener.local_addr().expect("an address")).parse().expect("a URL");
+    drop(listener);
+    let settings = OpenAiSettings::new("main".into(), base_url, "test-model", client());
+    let agent = OpenAi::new(OpenAiSettings { retry_pause: Duration::ZERO, ..settings }).expect("good");
+    assert!(matches!(run(&agent, turn("Hi")).await.outcome, Err(AgentError::Unreachable(_))));
+}
+
+#[tokio::test]
+async fn what_a_server_refuses_is_left_out_for_good() {
+    let server = Server::answering([
+        Answer::error(400, "Unrecognized request argument supplied: stream_options"),
+        Answer::error(400, "test-model does not support tools"),
+        Answer::says(&["One"]),
+        Answer::says(&["Two"]),
+    ])
+    .await;
+    let agent = server.agent();
+    assert_eq!(run(&agent, turn("Hi")).await.reply(), "One");
+    assert_eq!(run(&agent, turn("Hi")).await.reply(), "Two");
+
+    let asked = server.asked();
+    let had = |key: &str| asked.iter().map(|asked| asked.body.get(key).is_some()).collect::<Vec<_>>();
+    assert_eq!(had("stream_options"), [true, false, false, false]);
+    assert_eq!(had("tools"), [true, true, false, false]);
+}
+
+#[tokio::test]
+async fn a_cancelled_run_ends_at_once() {
+    let server = Server::answering([Answer::stream([Piece::Stall])]).await;
+    let cancel = CancellationToken::new();
+    cancel.cancel();
+    let (events, _reported) = RunEvents::channel();
+    let outcome = server.agent().run(turn("Hi"), events, cancel).await;
+    assert_eq!(outcome, Err(AgentError::Failed("the run was cancelled".into())));
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused_and_described_without_secrets() {
+    let with =
+        |base_url: &str| OpenAiSettings::new("main".into(), base_url.parse().expect("a URL"), "test-model", client());
+    assert!(OpenAi::new(with("ftp://127.0.0.1/v1")).is_err());
+    assert!(OpenAi::new(OpenAiSettings { api_key: Some("a\nb".into()), ..with("http://127.0.0.1/v1") }).is_err());
+    let agent = OpenAi::new(with("https://user:hunter2@host/v1/?key=hunter2")).expect("good");
+    assert_eq!(agent.describe(), "openai test-model at https://host/v1/");
+    assert!(!format!("{agent:?}").contains("hunter2"));
+}
