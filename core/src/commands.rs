@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use rejoinder_guard::Event;
-use tracing::warn;
+use tracing::{error, warn};
 
 use crate::{
     AgentName, Outcome, Reply, SessionId,
     engine::Core,
-    ledger::{Along, Step},
+    ledger::{Along, FIRST_PAUSE, MAX_PAUSE, MAX_REJECTED, Step},
     store::{NewSession, RunEnd, StoreError, TurnRecord},
 };
 
@@ -45,17 +45,22 @@ pub(crate) fn agent() -> AgentName {
 impl Core {
     /// Performs the command that `turn` is, and answers it, in one transaction.
     pub(crate) async fn perform(self: &Arc<Self>, turn: TurnRecord) {
-        let mut pause = std::time::Duration::from_millis(100);
+        let (mut pause, mut rejected) = (FIRST_PAUSE, 0);
         while let Err(error) = self.try_to_perform(&turn).await {
+            rejected += u32::from(!matches!(error, StoreError::Unavailable(_)));
+            if rejected > MAX_REJECTED {
+                return error!(turn = %turn.id, %error, "what a command does cannot be stored");
+            }
             warn!(turn = %turn.id, %error, "cannot store what a command does, trying again");
             if !self.pause(pause).await {
                 return;
             }
-            pause = (pause * 2).min(std::time::Duration::from_secs(5));
+            pause = (pause * 2).min(MAX_PAUSE);
         }
     }
 
-    async fn try_to_perform(self: &Arc<Self>, command: &TurnRecord) -> Result<(), StoreError> {
+    /// As [`perform`](Self::perform), once.
+    pub(crate) async fn try_to_perform(self: &Arc<Self>, command: &TurnRecord) -> Result<(), StoreError> {
         let Some(command_turn) = self.store.turn(command.id).await? else { return Ok(()) };
         if command_turn.obligation.state().is_final() {
             return Ok(());

@@ -4,9 +4,12 @@
 //! There are as many seats as turns may run at once. When all are taken, the scheduler goes through
 //! the waiting rows, oldest first, as seats become free.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
 };
 
 use dashmap::{DashMap, Entry};
@@ -25,6 +28,9 @@ use crate::{
 /// How many waiting rows the scheduler reads at once.
 const PAGE: u32 = 256;
 
+/// How long to wait when what waits cannot be read, or does not begin.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
 /// Who sits where.
 pub(crate) struct Conversations {
     seats: DashMap<ConversationRef, Taken>,
@@ -38,6 +44,8 @@ pub(crate) struct Conversations {
 
 struct Taken {
     turn: TurnId,
+    /// Which run of the turn.
+    run: u32,
     stop: CancellationToken,
     /// Rows of this conversation wait.
     more: bool,
@@ -47,17 +55,37 @@ struct Taken {
 pub(crate) struct Seat {
     core: Arc<Core>,
     conversation: ConversationRef,
-    pub(crate) stop: CancellationToken,
+    /// Ends the run that sits here. Every run has its own: a late word to the one before must not end it.
+    stop: CancellationToken,
     _permit: OwnedSemaphorePermit,
+}
+
+impl Seat {
+    pub(crate) const fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// Run `run` of `turn` takes the seat over.
+    pub(crate) fn pass_to(&mut self, turn: TurnId, run: u32) {
+        self.stop = CancellationToken::new();
+        if let Some(mut taken) = self.core.conversations.seats.get_mut(&self.conversation) {
+            (taken.turn, taken.run) = (turn, run);
+            taken.stop = self.stop.clone();
+        }
+    }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let left = self.core.conversations.seats.remove(&self.conversation);
-        // Somebody came to wait while the seat was being given back.
-        if left.is_some_and(|(_, taken)| taken.more) {
-            self.core.conversations.leave_to_scheduler();
-        }
+        let conversations = &self.core.conversations;
+        conversations.seats.remove_if(&self.conversation, |_, taken| {
+            // Somebody came to wait while the seat was being given back, or was not looked for. Said before
+            // the seat is free, so that nobody new sits down before them.
+            if taken.more || std::thread::panicking() {
+                conversations.leave_to_scheduler();
+            }
+            true
+        });
     }
 }
 
@@ -73,18 +101,19 @@ impl Conversations {
         }
     }
 
-    /// Ends the run of `turn`, if it is the one that runs.
-    pub(crate) fn stop(&self, conversation: &ConversationRef, turn: TurnId) {
+    /// Ends the run `run` of `turn`, if it is the one that runs.
+    pub(crate) fn stop(&self, conversation: &ConversationRef, turn: TurnId, run: u32) {
         if let Some(taken) = self.seats.get(conversation)
-            && taken.turn == turn
+            && (taken.turn, taken.run) == (turn, run)
         {
             taken.stop.cancel();
         }
     }
 
     fn leave_to_scheduler(&self) {
-        self.backlog.store(true, Ordering::SeqCst);
+        // In this order: the scheduler clears `backlog` before it looks at `more` for the last time.
         self.more.store(true, Ordering::SeqCst);
+        self.backlog.store(true, Ordering::SeqCst);
         self.wake.notify_one();
     }
 }
@@ -92,25 +121,23 @@ impl Conversations {
 impl Core {
     /// Takes the seat of `conversation` for `turn`, when it is free and nobody waits before it.
     pub(crate) fn take_seat(self: &Arc<Self>, conversation: &ConversationRef, turn: TurnId) -> Option<Seat> {
-        if self.conversations.backlog.load(Ordering::SeqCst) {
-            return None;
-        }
-        let permit = Arc::clone(&self.conversations.free).try_acquire_owned().ok()?;
-        self.sit(conversation, turn, permit)
+        self.sit(conversation, turn, || Arc::clone(&self.conversations.free).try_acquire_owned().ok())
     }
 
+    /// Sits down in `conversation`, with a permit that is asked for only when its seat is free.
     fn sit(
         self: &Arc<Self>,
         conversation: &ConversationRef,
         turn: TurnId,
-        permit: OwnedSemaphorePermit,
+        permit: impl FnOnce() -> Option<OwnedSemaphorePermit>,
     ) -> Option<Seat> {
         if self.stopping.is_cancelled() {
             return None;
         }
         let Entry::Vacant(vacant) = self.conversations.seats.entry(conversation.clone()) else { return None };
+        let permit = permit()?;
         let stop = CancellationToken::new();
-        vacant.insert(Taken { turn, stop: stop.clone(), more: false });
+        vacant.insert(Taken { turn, run: 1, stop: stop.clone(), more: false });
         Some(Seat { core: Arc::clone(self), conversation: conversation.clone(), stop, _permit: permit })
     }
 
@@ -133,11 +160,11 @@ impl Core {
     }
 
     /// Runs `turn`, whose run was decided on already, and then what waits in its conversation.
-    pub(crate) fn run_now(self: &Arc<Self>, seat: Seat, turn: TurnRecord, run: Run) {
+    pub(crate) fn run_now(self: &Arc<Self>, mut seat: Seat, turn: TurnRecord, run: Run) {
         let core = Arc::clone(self);
         self.work.spawn(async move {
             let id = turn.conversation;
-            core.work_on(turn, run, &seat.stop).await;
+            core.work_on(turn, run, &mut seat).await;
             if core.has_more(&seat) {
                 core.run_line(seat, id).await;
             }
@@ -155,7 +182,7 @@ impl Core {
                 Ok(next) => next,
                 Err(error) => {
                     warn!(conversation = %seat.conversation, %error, "cannot read what waits, trying again");
-                    if !self.pause(std::time::Duration::from_secs(1)).await {
+                    if !self.pause(LOOK_AGAIN).await {
                         return;
                     }
                     continue;
@@ -163,8 +190,13 @@ impl Core {
             };
             match next {
                 Some(turn) => {
-                    seat.stop = self.sit_over(&seat, turn.id);
-                    self.begin(turn, &seat.stop).await;
+                    let waiting = turn.id;
+                    if !self.begin(turn, &mut seat).await {
+                        warn!(turn = %waiting, "a turn waits and does not begin");
+                        if !self.pause(LOOK_AGAIN).await {
+                            return;
+                        }
+                    }
                 }
                 None if self.has_more(&seat) => continue,
                 None => return,
@@ -177,26 +209,23 @@ impl Core {
         }
     }
 
-    /// The next turn takes the seat over.
-    fn sit_over(&self, seat: &Seat, turn: TurnId) -> CancellationToken {
-        let stop = CancellationToken::new();
-        if let Some(mut taken) = self.conversations.seats.get_mut(&seat.conversation) {
-            taken.turn = turn;
-            taken.stop = stop.clone();
-        }
-        stop
-    }
-
-    /// Begins a turn that has waited, and works on it when the guard lets it run.
-    async fn begin(self: &Arc<Self>, mut turn: TurnRecord, stop: &CancellationToken) {
+    /// Begins a turn that has waited, and works on it when the guard lets it run. `false` when nothing
+    /// came of it.
+    async fn begin(self: &Arc<Self>, mut turn: TurnRecord, seat: &mut Seat) -> bool {
         if &*turn.agent == crate::commands::AGENT {
-            return self.perform(turn).await;
+            self.perform(turn).await;
+            return true;
         }
-        if let Some(decided) = self.decide_in_the_end(&mut turn, Event::Begin, Along::default()).await
-            && let Some(run) = decided.run
-        {
-            self.work_on(turn, run, stop).await;
+        seat.pass_to(turn.id, turn.runs + 1);
+        let waited = turn.version;
+        let Some(decided) = self.decide_in_the_end(&mut turn, Event::Begin, Along::default()).await else {
+            return false;
+        };
+        let began = turn.version != waited;
+        if let Some(run) = decided.run {
+            self.work_on(turn, run, seat).await;
         }
+        began
     }
 
     /// Gives free seats to what waits, oldest first, until the gateway stops.
@@ -210,7 +239,7 @@ impl Core {
                 if let Err(error) = self.seat_everyone().await {
                     warn!(%error, "cannot read what waits, trying again");
                     self.conversations.more.store(true, Ordering::SeqCst);
-                    self.pause(std::time::Duration::from_secs(1)).await;
+                    self.pause(LOOK_AGAIN).await;
                 }
                 if self.stopping.is_cancelled() {
                     return;
@@ -240,7 +269,7 @@ impl Core {
                     () = self.stopping.cancelled() => return Ok(()),
                 };
                 let Ok(permit) = permit else { return Ok(()) };
-                if let Some(seat) = self.sit(&conversation, turn, permit) {
+                if let Some(seat) = self.sit(&conversation, turn, || Some(permit)) {
                     self.call_up(seat, conversation_id);
                 }
             }

@@ -1,7 +1,8 @@
 //! The core as a whole: what the gateway starts, asks and stops.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
+use futures_util::FutureExt;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{error, info, warn};
 
@@ -22,6 +23,9 @@ const RESTARTS: [Duration; 5] = [
     Duration::from_secs(60),
     Duration::from_secs(300),
 ];
+
+/// The pause before a part of the core that panicked begins again.
+const PANIC_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long a channel must have run for its earlier failures to be forgotten.
 const FORGIVEN_AFTER: Duration = Duration::from_secs(600);
@@ -65,6 +69,17 @@ pub(crate) struct Core {
 impl Core {
     pub(crate) fn channel(&self, channel: &ChannelId) -> Option<Arc<dyn ChannelAdapter>> {
         self.channels.get(channel).cloned()
+    }
+
+    /// Runs one of the loops that everything depends on; begins it again when it panics.
+    async fn keep<F: Future<Output = ()> + Send>(self: Arc<Self>, name: &'static str, run: fn(Arc<Self>) -> F) {
+        while AssertUnwindSafe(run(Arc::clone(&self))).catch_unwind().await.is_err() {
+            error!(name, "a part of the core panicked, it begins again");
+            self.open_seats();
+            if !self.pause(PANIC_PAUSE).await {
+                return;
+            }
+        }
     }
 
     /// Runs a channel until the gateway stops; starts it again, with growing pauses, when it fails.
@@ -120,7 +135,7 @@ impl Engine {
             gate: RateGate::new(Arc::clone(&clock), blocked),
             channels: channels.iter().map(|adapter| (adapter.channel().clone(), Arc::clone(adapter))).collect(),
             hub: Arc::default(),
-            lanes: Lanes::new(),
+            lanes: Lanes::new(channels.iter().map(|adapter| adapter.channel())),
             alarm: Alarm::new(),
             tasks: TaskTracker::new(),
             work: TaskTracker::new(),
@@ -132,8 +147,8 @@ impl Engine {
             settings,
         });
         core.recover().await?;
-        core.tasks.spawn(Arc::clone(&core).sweep());
-        core.tasks.spawn(Arc::clone(&core).schedule());
+        core.tasks.spawn(Arc::clone(&core).keep("sweep", Core::sweep));
+        core.tasks.spawn(Arc::clone(&core).keep("scheduler", Core::schedule));
         core.open_seats();
         for adapter in channels {
             core.tasks.spawn(Arc::clone(&core).supervise(adapter));

@@ -57,6 +57,12 @@ struct Entering {
     seat: Option<(Seat, Run)>,
 }
 
+impl Entering {
+    fn is_turn_in(&self, conversation: &ConversationRef) -> bool {
+        self.new.turn.is_some() && self.new.event.conversation == *conversation
+    }
+}
+
 impl Intake {
     pub(crate) const fn new(core: Arc<Core>, channel: ChannelId) -> Self {
         Self { core, channel }
@@ -88,7 +94,7 @@ impl Intake {
     }
 
     async fn accept_as(&self, id: TurnId, event: InboundEvent) -> Result<Accepted, IntakeError> {
-        let mut accepted = self.accept_entering(vec![self.enter(id, event)], None).await?;
+        let mut accepted = self.accept_entering(vec![(id, event)], None).await?;
         accepted.pop().ok_or_else(|| StoreError::Failed("the store gave no answer".to_owned()).into())
     }
 
@@ -102,22 +108,39 @@ impl Intake {
         cursor: Option<(&str, String)>,
     ) -> Result<Vec<Accepted>, IntakeError> {
         let now = self.core.clock.now();
-        let entering = events.into_iter().map(|event| self.enter(TurnId::new(now), event)).collect();
+        let events = events.into_iter().map(|event| (TurnId::new(now), event)).collect();
         let cursor = cursor.map(|(name, position)| CursorMove {
             channel: self.channel.clone(),
             name: name.to_owned(),
             position,
         });
-        self.accept_entering(entering, cursor).await
+        self.accept_entering(events, cursor).await
     }
 
     async fn accept_entering(
         &self,
-        entering: Vec<Entering>,
+        events: Vec<(TurnId, InboundEvent)>,
         cursor: Option<CursorMove>,
     ) -> Result<Vec<Accepted>, IntakeError> {
         if self.core.stopping.is_cancelled() {
             return Err(IntakeError::ShuttingDown);
+        }
+        // In a task of its own: what was stored is acted on also when the caller is gone meanwhile.
+        let intake = self.clone();
+        let accepting = self.core.work.spawn(async move { intake.accept_all_of(events, cursor).await });
+        accepting.await.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string()).into()))
+    }
+
+    async fn accept_all_of(
+        &self,
+        events: Vec<(TurnId, InboundEvent)>,
+        cursor: Option<CursorMove>,
+    ) -> Result<Vec<Accepted>, IntakeError> {
+        let mut entering = Vec::with_capacity(events.len());
+        for (id, event) in events {
+            // Nobody sits down before an earlier one of the same conversation.
+            let is_first = !entering.iter().any(|earlier: &Entering| earlier.is_turn_in(&event.conversation));
+            entering.push(self.enter(id, event, is_first));
         }
         crash_point!("received");
         let new = entering.iter().map(|entering| entering.new.clone()).collect();
@@ -127,7 +150,7 @@ impl Intake {
     }
 
     /// Decides what an event is, and takes its conversation's seat when it is free.
-    fn enter(&self, id: TurnId, event: InboundEvent) -> Entering {
+    fn enter(&self, id: TurnId, event: InboundEvent, may_sit: bool) -> Entering {
         let core = &self.core;
         let now = core.clock.now();
         let event = Arc::new(event);
@@ -141,7 +164,8 @@ impl Intake {
         let policy = core.settings.policies.of(&event.conversation.channel, event.chat);
         let mut obligation = Obligation::open(expectation, policy, event.patience, now);
         // A command does not wait in line: it is about what runs and waits there.
-        let seat = if is_command { None } else { core.take_seat(&event.conversation, id) };
+        let may_sit = may_sit && !is_command;
+        let seat = may_sit.then(|| core.take_seat(&event.conversation, id)).flatten();
         let begins = is_command || seat.is_some();
         let run = begins.then(|| begin(&mut obligation, policy, &agent, now)).flatten();
         let run_start = run.as_ref().map(|run| RunStart { turn: id, number: 1, agent: run.agent.clone(), at: now });

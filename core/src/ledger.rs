@@ -20,8 +20,14 @@ use crate::{
     },
 };
 
-/// The longest pause between two tries to store something.
-const MAX_PAUSE: Duration = Duration::from_secs(5);
+/// The first pause between two tries to store something.
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest one.
+pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(5);
+
+/// How often the store may refuse to take something although it can write.
+pub(crate) const MAX_REJECTED: u32 = 10;
 
 /// An event for a turn.
 #[derive(Clone, Debug)]
@@ -78,7 +84,8 @@ struct Plan {
     decided: Decided,
     shown: Option<Shown>,
     undelivered: bool,
-    stop_run: bool,
+    /// The run that is ended.
+    stop_run: Option<u32>,
     dead_letter: Option<String>,
 }
 
@@ -98,18 +105,25 @@ impl Core {
     }
 
     /// As [`decide`](Self::decide), for as long as it takes: a store that cannot write now is asked again.
-    /// `None` when the gateway ended before.
+    /// `None` when the gateway ended before, or the store can write and will not take this: the turn's
+    /// deadline is stored, and ends it.
     pub(crate) async fn decide_in_the_end(
         self: &Arc<Self>,
         turn: &mut TurnRecord,
         event: Event,
         along: Along,
     ) -> Option<Decided> {
-        let mut pause = Duration::from_millis(100);
+        let mut pause = FIRST_PAUSE;
+        let mut rejected = 0;
         loop {
             match self.decide(turn, event.clone(), along.clone()).await {
                 Ok(decided) => return Some(decided),
                 Err(error) => {
+                    rejected += u32::from(!matches!(error, StoreError::Unavailable(_)));
+                    if rejected > MAX_REJECTED {
+                        error!(turn = %turn.id, %error, "what happened to a turn cannot be stored");
+                        return None;
+                    }
                     warn!(turn = %turn.id, %error, "cannot store what happened to a turn, trying again");
                     if !self.pause(pause).await {
                         return None;
@@ -187,6 +201,13 @@ impl Core {
                     }
                     Effect::Withdraw { claim } => {
                         let reason = "a better end came before it was sent".to_owned();
+                        if let Some(delivery) = along.attempted.as_ref().filter(|attempted| attempted.claim == claim) {
+                            transition.delivery_changes.push(DeliveryChange {
+                                state: DeliveryState::Withdrawn,
+                                error: Some(reason.clone()),
+                                ..DeliveryChange::of(delivery)
+                            });
+                        }
                         transition.withdrawn.push(Withdrawal { turn: turn.id, claim, reason });
                     }
                     Effect::Run { agent, attempt } => {
@@ -197,7 +218,7 @@ impl Core {
                         plan.decided.run = Some(run);
                     }
                     Effect::RunAgain => plan.decided.run_again = true,
-                    Effect::StopRun => plan.stop_run = true,
+                    Effect::StopRun => plan.stop_run = Some(next.runs),
                     Effect::Resend { labelled, .. } => {
                         if let Some(delivery) = &along.attempted {
                             transition.delivery_changes.push(DeliveryChange {
@@ -249,9 +270,11 @@ impl Core {
         transition: &mut Transition,
         plan: &mut Plan,
     ) -> Option<Event> {
-        let channel = self.channel(&turn.event.conversation.channel)?;
-        let capabilities = channel.capabilities(&turn.event.conversation);
-        let rendered = outbox::render(cleared, turn, channel.as_ref(), &capabilities, &self.settings.words, now);
+        let channel = self.channel(&turn.event.conversation.channel);
+        let capabilities = channel
+            .as_ref()
+            .map_or_else(outbox::least_capabilities, |channel| channel.capabilities(&turn.event.conversation));
+        let rendered = outbox::render(cleared, turn, channel.as_deref(), &capabilities, &self.settings.words, now);
         transition.transcript.extend(rendered.transcript);
         let ids = rendered.deliveries.iter().map(|delivery| delivery.record().id.to_string()).collect();
         plan.shown = Some(rendered.shown);
@@ -270,8 +293,9 @@ impl Core {
         if let Some(wake_at) = turn.obligation.wake_at() {
             self.alarm.note(wake_at);
         }
-        if plan.stop_run {
-            self.conversations.stop(conversation, turn.id);
+        // Before anything is sent: no draft of the run may come after it.
+        if let Some(run) = plan.stop_run {
+            self.conversations.stop(conversation, turn.id, run);
         }
         if plan.undelivered {
             self.open_lane(conversation);
@@ -291,25 +315,25 @@ impl Core {
     }
 
     fn publish(self: &Arc<Self>, turn: &TurnRecord, shown: Option<Shown>) {
-        let status = TurnStatus::of(&turn.obligation);
+        let (id, version) = (turn.id, turn.version);
         if shown.is_some() || turn.obligation.claims() == 0 {
-            self.hub.publish(Arc::new(TurnView {
-                turn_id: turn.id,
+            let view = TurnView {
+                turn_id: id,
                 conversation: turn.event.conversation.clone(),
                 at: turn.event.received_at,
                 text: turn.event.text.clone(),
                 attachments: turn.event.attachments.clone(),
-                status,
+                status: TurnStatus::of(&turn.obligation),
                 shown,
-            }));
+            };
+            self.hub.publish(version, Arc::new(view));
             return;
         }
         // What was shown before is in the store.
         let core = Arc::clone(self);
-        let id = turn.id;
         self.tasks.spawn(async move {
             match core.store.view(id).await {
-                Ok(Some(view)) => core.hub.publish(Arc::new(view)),
+                Ok(Some(view)) => core.hub.publish(version, Arc::new(view)),
                 Ok(None) => {}
                 Err(error) => debug!(turn = %id, %error, "cannot read a turn to show its change"),
             }

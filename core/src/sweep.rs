@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tracing::{info, warn};
 
 use crate::{
-    Timestamp, TurnId,
+    Timestamp, TurnId, commands,
     engine::Core,
     ledger::Along,
     store::{AuditEntry, RunEnd, StoreError},
@@ -31,6 +31,9 @@ const AT_ONCE: usize = 64;
 
 /// How long the sweep waits when the store cannot be read, or when it got nowhere.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// How long the sweep waits for what is due and being worked on.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// When the sweep wakes up next.
 pub(crate) struct Alarm {
@@ -82,7 +85,20 @@ impl Core {
     }
 
     async fn recover_run(self: &Arc<Self>, id: TurnId) -> Result<(), StoreError> {
-        let Some(mut turn) = self.store.turn(id).await? else { return Ok(()) };
+        let mut turn = match self.store.turn(id).await {
+            Ok(Some(turn)) => turn,
+            Ok(None) => return Ok(()),
+            Err(StoreError::Corrupt(error)) => {
+                // One turn that cannot be read keeps no gateway from starting.
+                warn!(turn = %id, error, "a turn was running and cannot be taken up");
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        // A command is about what runs and waits: it goes before all of that.
+        if &*turn.agent == commands::AGENT {
+            return self.try_to_perform(&turn).await;
+        }
         let at = self.clock.now();
         let detail = "the gateway ended while the agent ran".to_owned();
         let run_ended = RunEnd {
@@ -103,7 +119,10 @@ impl Core {
         loop {
             if let Err(error) = self.sweep_once().await {
                 warn!(%error, "cannot read what is due, trying again");
-                self.alarm.note(self.clock.now() + PAUSE);
+                if self.pause(PAUSE).await {
+                    continue;
+                }
+                return;
             }
             let at = self.alarm.at.load(Ordering::SeqCst);
             tokio::select! {
@@ -142,22 +161,31 @@ impl Core {
         // Whatever is stored from here on is noted, or found by the query.
         self.alarm.at.store(i64::MAX, Ordering::SeqCst);
         if let Some(at) = self.store.next_wake().await? {
-            let at = if at <= now { now + self.next_look(stuck) } else { at };
+            // What is due already is being worked on by now: look again soon.
+            let at = if at <= now { now + if stuck { PAUSE } else { LOOK_AGAIN } } else { at };
             self.alarm.at.fetch_min(at.as_millis(), Ordering::SeqCst);
         }
         Ok(())
     }
 
-    /// What is due already is being worked on by now; look again soon.
-    const fn next_look(&self, stuck: bool) -> Duration {
-        if stuck { PAUSE } else { Duration::from_millis(50) }
-    }
-
     /// Tells the guard that time has passed for a turn; whether that changed anything.
     async fn tick(self: &Arc<Self>, id: TurnId) -> Result<bool, StoreError> {
-        let Some(mut turn) = self.store.turn(id).await? else { return Ok(false) };
-        let before = turn.version;
-        let decided = self.decide(&mut turn, Event::Tick, Along::default()).await?;
+        let ticked = async {
+            let Some(mut turn) = self.store.turn(id).await? else { return Ok(None) };
+            let before = turn.version;
+            let decided = self.decide(&mut turn, Event::Tick, Along::default()).await?;
+            Ok(Some((turn, before, decided)))
+        };
+        let (turn, before, decided) = match ticked.await {
+            Ok(Some(ticked)) => ticked,
+            Ok(None) => return Ok(false),
+            Err(error @ StoreError::Unavailable(_)) => return Err(error),
+            Err(error) => {
+                // One turn that cannot be read holds up no other.
+                warn!(turn = %id, %error, "a turn is due and cannot be decided on");
+                return Ok(false);
+            }
+        };
         if decided.run_again {
             self.line_up(&turn.event.conversation, turn.conversation, turn.id);
         }

@@ -13,10 +13,11 @@ use tracing::{info, warn};
 
 use crate::{
     AgentError, AgentTurn, Outcome, RunEvent, RunEvents, SendResult, SignalKind, Support, Usage,
+    conversation::Seat,
     crash::crash_point,
     engine::Core,
     ledger::{Along, Run},
-    outbox::hints::Drafting,
+    outbox::hints::{Drafting, Typing},
     store::{RunEnd, TurnRecord},
 };
 
@@ -34,15 +35,20 @@ enum Ended {
 
 impl Core {
     /// Works on a turn whose run was decided on, and on what the ladder makes of it, until no run follows.
-    pub(crate) async fn work_on(self: &Arc<Self>, mut turn: TurnRecord, mut run: Run, stop: &CancellationToken) {
+    pub(crate) async fn work_on(self: &Arc<Self>, mut turn: TurnRecord, mut run: Run, seat: &mut Seat) {
         loop {
             crash_point!("run_started");
-            let (ended, usage) = self.run_agent(&mut turn, &run, stop).await;
+            let (ended, usage, typing) = self.run_agent(&mut turn, &run, seat.stop()).await;
             crash_point!("run_ended");
-            let Some(run_again) = self.bring_in(&mut turn, &run, ended, usage).await else { return };
+            let run_again = self.bring_in(&mut turn, &run, ended, usage).await;
+            // Only now: the answer does not wait for it.
+            if let Some(typing) = typing {
+                typing.end().await;
+            }
             if !run_again {
                 return;
             }
+            seat.pass_to(turn.id, turn.runs + 1);
             match self.decide_in_the_end(&mut turn, Event::Begin, Along::default()).await {
                 Some(decided) => match decided.run {
                     Some(next) => run = next,
@@ -54,13 +60,7 @@ impl Core {
     }
 
     /// Brings the end of a run before the guard; whether another run follows at once.
-    async fn bring_in(
-        self: &Arc<Self>,
-        turn: &mut TurnRecord,
-        run: &Run,
-        ended: Ended,
-        usage: Option<Usage>,
-    ) -> Option<bool> {
+    async fn bring_in(self: &Arc<Self>, turn: &mut TurnRecord, run: &Run, ended: Ended, usage: Option<Usage>) -> bool {
         let (end, detail, event) = match ended {
             Ended::Returned(Ok(outcome)) => {
                 let (end, detail) = describe(&outcome);
@@ -76,23 +76,21 @@ impl Core {
                 ("failed", Some(why.clone()), Some(Event::Failed(why)))
             }
             Ended::Stopped => ("stopped", None, None),
-            Ended::Left => return None,
+            Ended::Left => return false,
         };
         let at = self.clock.now();
         metrics::histogram!("rejoinder_run_seconds", "agent" => run.agent.to_string(), "end" => end)
             .record(at.since(run.started_at).as_secs_f64());
         let run_ended = RunEnd { turn: turn.id, number: run.number, at, end: end.to_owned(), detail, usage };
         let along = Along { run_ended: Some(run_ended), ..Along::default() };
-        match event {
-            Some(event) => self.decide_in_the_end(turn, event, along).await.map(|decided| decided.run_again),
-            // What stopped it has decided on the turn, and lined it up if it runs again.
-            None => {
-                if let Err(error) = self.decide_all(&mut [], along).await {
-                    warn!(turn = %turn.id, %error, "how a run ended was not recorded");
-                }
-                Some(false)
-            }
+        if let Some(event) = event {
+            return self.decide_in_the_end(turn, event, along).await.is_some_and(|decided| decided.run_again);
         }
+        // What stopped it has decided on the turn, and lined it up if it runs again.
+        if let Err(error) = self.decide_all(&mut [], along).await {
+            warn!(turn = %turn.id, %error, "how a run ended was not recorded");
+        }
+        false
     }
 
     async fn run_agent(
@@ -100,14 +98,14 @@ impl Core {
         turn: &mut TurnRecord,
         run: &Run,
         stop: &CancellationToken,
-    ) -> (Ended, Option<Usage>) {
+    ) -> (Ended, Option<Usage>, Option<Typing>) {
         let Some(runtime) = self.agents.get(&run.agent).cloned() else {
             let why = format!("agent `{}` is not configured any more", run.agent);
-            return (Ended::Returned(Err(AgentError::Unreachable(why))), None);
+            return (Ended::Returned(Err(AgentError::Unreachable(why))), None, None);
         };
         let Some(channel) = self.channel(&turn.event.conversation.channel) else {
             let why = format!("channel `{}` is not configured any more", turn.event.conversation.channel);
-            return (Ended::Returned(Err(AgentError::Unreachable(why))), None);
+            return (Ended::Returned(Err(AgentError::Unreachable(why))), None, None);
         };
         let capabilities = channel.capabilities(&turn.event.conversation);
         let wanted = u32::try_from(runtime.history()).unwrap_or(u32::MAX);
@@ -116,14 +114,16 @@ impl Core {
                 Ok(lines) => lines,
                 Err(error) => {
                     let why = format!("the transcript cannot be read: {error}");
-                    return (Ended::Returned(Err(AgentError::Failed(why))), None);
+                    return (Ended::Returned(Err(AgentError::Failed(why))), None, None);
                 }
             }
         } else {
             Vec::new()
         };
         let policy = self.settings.policies.of(&turn.event.conversation.channel, turn.event.chat);
-        let (typing, typing_interval) = (capabilities.typing != Support::No, capabilities.typing_interval);
+        let mut drafting = Drafting::new(&capabilities, stop);
+        let typing =
+            (capabilities.typing != Support::No).then(|| Typing::start(self, turn, capabilities.typing_interval, stop));
         let put = AgentTurn {
             turn: turn.id,
             conversation: turn.event.conversation.clone(),
@@ -143,40 +143,27 @@ impl Core {
         let cancel = stop.child_token();
         let _ending = cancel.clone().drop_guard();
         let mut running = tokio::spawn(async move { runtime.run(put, events, cancel).await });
-        let mut drafting = Drafting::new();
         let mut usage = None;
         let mut open = true;
-        if typing {
-            self.show_typing(turn, true).await;
-        }
-        let mut renewal = self.clock.sleep(typing_interval);
         let ended = loop {
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break Ended::Stopped,
                 () = self.ended.cancelled() => break Ended::Left,
                 event = said.recv(), if open => match event {
-                    Some(event) => self.take_in(turn, event, &mut drafting, &mut usage).await,
+                    Some(event) => self.take_in(turn, event, &mut drafting, &mut usage, stop).await,
                     None => open = false,
                 },
                 result = &mut running => break match result {
                     Ok(result) => Ended::Returned(result),
                     Err(error) => Ended::Panicked(panic_message(error)),
                 },
-                () = &mut renewal, if typing => {
-                    self.show_typing(turn, true).await;
-                    renewal = self.clock.sleep(typing_interval);
-                }
             }
         };
-        drop(renewal);
         running.abort();
-        self.take_in_the_rest(turn, &mut said, &mut drafting, &mut usage).await;
+        self.take_in_the_rest(turn, &mut said, &mut drafting, &mut usage, stop).await;
         drafting.end().await;
-        if typing {
-            self.show_typing(turn, false).await;
-        }
-        (ended, usage)
+        (ended, usage, typing)
     }
 
     /// What the runtime said just before it returned.
@@ -186,10 +173,11 @@ impl Core {
         said: &mut mpsc::Receiver<RunEvent>,
         drafting: &mut Drafting,
         usage: &mut Option<Usage>,
+        stop: &CancellationToken,
     ) {
         said.close();
         while let Some(Some(event)) = said.recv().now_or_never() {
-            self.take_in(turn, event, drafting, usage).await;
+            self.take_in(turn, event, drafting, usage, stop).await;
         }
     }
 
@@ -199,16 +187,22 @@ impl Core {
         event: RunEvent,
         drafting: &mut Drafting,
         usage: &mut Option<Usage>,
+        stop: &CancellationToken,
     ) {
         match event {
             RunEvent::Text(delta) => drafting.add(self, turn, &delta),
             RunEvent::Tool(name) => info!(turn = %turn.id, tool = name, "the agent uses a tool"),
             RunEvent::Usage(consumed) => *usage = Some(consumed),
             RunEvent::Send(reply, answer) => {
+                // No draft may come after what is perhaps the answer.
+                drafting.pause().await;
                 let claimed = self
                     .decide_in_the_end(turn, Event::Sent(reply), Along::default())
                     .await
                     .is_some_and(|decided| decided.claimed);
+                if turn.obligation.clear_draft("?").is_some() {
+                    drafting.resume(stop);
+                }
                 // A runtime that does not wait for the answer does not want it.
                 let _ = answer.send(if claimed { SendResult::Claimed } else { SendResult::Suppressed });
             }

@@ -5,17 +5,18 @@
 //! conversation starves nobody. A delivery that has to wait for longer keeps no task: its row has a
 //! time, and the sweep opens the lane again.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use dashmap::{DashMap, Entry};
 use futures_util::FutureExt;
-use rejoinder_guard::{Event, State};
+use rejoinder_guard::{Event, Settlement, State};
 use tokio::sync::Semaphore;
-use tracing::{info, warn};
+use tracing::{debug, error, info, warn};
 
-use super::{delivery, retry};
+use super::{calls::Calls, delivery, retry};
 use crate::{
-    ConversationRef, Delivery, DeliveryError, Receipt, Resend, Scope, StoreError, Timestamp,
+    Action, ChannelAdapter, ChannelId, ConversationRef, Delivery, DeliveryError, Receipt, Resend, Scope, StoreError,
+    Timestamp,
     crash::crash_point,
     engine::Core,
     ledger::Along,
@@ -25,7 +26,7 @@ use crate::{
     },
 };
 
-/// How many deliveries are on their way at once.
+/// How many deliveries of one channel are on their way at once.
 const AT_ONCE: usize = 64;
 
 /// How long one call of an adapter may take, whatever its own time-outs are.
@@ -34,19 +35,48 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long a channel whose credentials were refused is left alone.
 const UNAUTHORIZED_PAUSE: Duration = Duration::from_secs(60);
 
+/// The least time to wait out a limit, whatever the platform says.
+const LEAST_LIMIT: Duration = Duration::from_millis(250);
+
 /// Waits that are not worth giving the lane up for.
 const SHORT_WAIT: Duration = Duration::from_millis(250);
+
+/// How long to wait when the store cannot write how a delivery goes.
+const STORE_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long to wait when a lane panicked.
+const PANIC_PAUSE: Duration = Duration::from_secs(60);
+
+/// After how many failures in a row a channel that sends again counts as back.
+const FAILURES: u32 = 3;
+
+/// How many waiting conversations are hurried at once when a channel is back.
+const HURRIED: u32 = 1024;
+
+/// The longest that a delivery may have been put off and still be hurried.
+const HURRIED_WITHIN: Duration = Duration::from_secs(15 * 60);
 
 /// The conversations that have something to send.
 pub(crate) struct Lanes {
     /// Whether there may be more since the lane last looked.
     open: DashMap<ConversationRef, bool>,
-    on_their_way: Semaphore,
+    /// Conversations whose channel is back: what waits there for another try goes now.
+    hurried: DashMap<ConversationRef, ()>,
+    /// Channels that could not send of late, and how often in a row.
+    failing: DashMap<ChannelId, u32>,
+    on_their_way: HashMap<ChannelId, Semaphore>,
+    pub(crate) calls: Calls,
 }
 
 impl Lanes {
-    pub(crate) fn new() -> Self {
-        Self { open: DashMap::new(), on_their_way: Semaphore::new(AT_ONCE) }
+    pub(crate) fn new<'a>(channels: impl IntoIterator<Item = &'a ChannelId>) -> Self {
+        Self {
+            open: DashMap::new(),
+            hurried: DashMap::new(),
+            failing: DashMap::new(),
+            on_their_way: channels.into_iter().map(|channel| (channel.clone(), Semaphore::new(AT_ONCE))).collect(),
+            calls: Calls::default(),
+        }
     }
 }
 
@@ -78,51 +108,60 @@ impl Core {
 
     async fn run_lane(self: Arc<Self>, conversation: ConversationRef) {
         loop {
-            let next = {
-                let Ok(_turn) = self.lanes.on_their_way.acquire().await else { return };
-                if self.ended.is_cancelled() { Ok(Next::End) } else { self.send_next(&conversation).await }
-            };
-            match next {
-                Ok(Next::Again) => {}
-                Ok(Next::Wait(pause)) => {
-                    if !self.pause(pause).await {
+            // A panic (an adapter's, in what should be pure) must not leave the conversation without a lane.
+            let looked = AssertUnwindSafe(self.look(&conversation)).catch_unwind().await;
+            let pause = match looked {
+                Ok(Ok(Next::Again)) => continue,
+                Ok(Ok(Next::Wait(pause))) => pause,
+                Ok(Ok(Next::End)) => {
+                    // Whoever opens the lane from here on opens a new one, or is seen.
+                    if self.lanes.open.remove_if_mut(&conversation, |_, more| !std::mem::take(more)).is_some() {
                         return;
                     }
+                    continue;
                 }
-                Ok(Next::End) => {
-                    let more =
-                        self.lanes.open.get_mut(&conversation).is_some_and(|mut more| std::mem::take(&mut *more));
-                    let closed = !more && self.lanes.open.remove_if(&conversation, |_, more| !*more).is_some();
-                    if closed || self.ended.is_cancelled() {
-                        self.lanes.open.remove(&conversation);
-                        return;
-                    }
-                }
-                Err(error) => {
+                Ok(Err(error)) => {
                     warn!(%conversation, %error, "cannot store how a delivery goes, trying again");
-                    if !self.pause(Duration::from_secs(1)).await {
-                        return;
-                    }
+                    STORE_PAUSE
                 }
+                Err(_) => {
+                    error!(%conversation, "a delivery panicked, trying again");
+                    PANIC_PAUSE
+                }
+            };
+            if !self.pause(pause).await {
+                return;
             }
         }
     }
 
+    async fn look(self: &Arc<Self>, conversation: &ConversationRef) -> Result<Next, StoreError> {
+        let _turn = match self.lanes.on_their_way.get(&conversation.channel) {
+            Some(on_their_way) => on_their_way.acquire().await.ok(),
+            None => None,
+        };
+        if self.ended.is_cancelled() { Ok(Next::End) } else { self.send_next(conversation).await }
+    }
+
     async fn send_next(self: &Arc<Self>, conversation: &ConversationRef) -> Result<Next, StoreError> {
+        let hurried = self.lanes.hurried.remove(conversation).is_some();
         let Some(record) = self.store.next_delivery(conversation).await? else { return Ok(Next::End) };
         let now = self.clock.now();
         if record.state == DeliveryState::Sending {
-            // The result of its attempt could not be stored; it is what a crash would have left.
-            self.attempt_lost(&record, "the result could not be stored").await?;
+            // What an attempt that was not brought to its end leaves, as a crash would.
+            self.attempt_lost(&record, "the attempt was not brought to its end").await?;
             return Ok(Next::Again);
         }
-        if record.next_attempt_at > now {
+        if record.next_attempt_at > now && !hurried {
+            if self.is_stale(&record).await? {
+                self.take_back(&record).await?;
+                return Ok(Next::Again);
+            }
             self.alarm.note(record.next_attempt_at);
             return Ok(Next::End);
         }
         let Some(channel) = self.channel(&conversation.channel) else {
-            self.put_off(&record, now + retry::pause(u32::MAX)).await?;
-            return Ok(Next::End);
+            return self.without_a_channel(record, now).await;
         };
         if let Some(until) = self.gate.blocked_until(conversation) {
             self.put_off(&record, until).await?;
@@ -135,14 +174,59 @@ impl Core {
             self.put_off(&record, now + wait).await?;
             return Ok(Next::End);
         }
-        let Some(record) = self.start_attempt(record).await? else { return Ok(Next::Again) };
+        let call = self.lanes.calls.begin(conversation).await;
+        let Some((record, number)) = self.start_attempt(record).await? else { return Ok(Next::Again) };
         crash_point!("attempt_started");
-        let attempted = delivery(&record, record.attempts);
-        let result = call(channel.deliver(&attempted)).await;
+        let attempted = delivery(&record, number);
+        let Some(result) = self.call(channel.deliver(&attempted), ATTEMPT_TIMEOUT).await else {
+            // The gateway ended: at the next start this is an attempt without a result.
+            return Ok(Next::End);
+        };
+        drop(call);
         crash_point!("attempt_ended");
         self.log_attempt(&attempted, &result, now);
-        self.end_attempt(record, result, channel.capabilities(conversation).resend).await?;
+        self.note_health(&conversation.channel, &result);
+        self.end_attempt_in_the_end(&record, number, &result, is_idempotent(&record, channel.as_ref())).await;
         Ok(Next::Again)
+    }
+
+    /// The channel of a delivery is not configured any more: it waits for its channel until it is too old.
+    async fn without_a_channel(self: &Arc<Self>, record: DeliveryRecord, now: Timestamp) -> Result<Next, StoreError> {
+        if now.since(record.created_at) < self.settings.delivery_lifetime {
+            self.put_off(&record, now + retry::pause(u32::MAX)).await?;
+            return Ok(Next::End);
+        }
+        let reason = format!("channel `{}` is not configured any more", record.conversation.channel);
+        let delivery =
+            DeliveryChange { state: DeliveryState::Dead, error: Some(reason.clone()), ..DeliveryChange::of(&record) };
+        let event = Event::Expired { claim: record.claim, reason };
+        let along = Along { delivery: Some(delivery), attempted: Some(record.clone()), ..Along::default() };
+        self.record_attempt(&record, Some(event), along).await?;
+        Ok(Next::Again)
+    }
+
+    /// Whether the guard wants something else sent, or nothing.
+    async fn is_stale(&self, record: &DeliveryRecord) -> Result<bool, StoreError> {
+        if record.is_copy {
+            return Ok(false);
+        }
+        Ok(!may_attempt(&self.turn_of(record).await?, record.claim))
+    }
+
+    async fn turn_of(&self, record: &DeliveryRecord) -> Result<TurnRecord, StoreError> {
+        let turn = self.store.turn(record.turn).await?;
+        turn.ok_or_else(|| StoreError::Corrupt(format!("turn {} is gone", record.turn)))
+    }
+
+    /// Marks a delivery that the guard no longer wants sent.
+    async fn take_back(&self, record: &DeliveryRecord) -> Result<(), StoreError> {
+        let change = DeliveryChange {
+            state: DeliveryState::Withdrawn,
+            error: record.error.clone().or_else(|| Some("a better end came before it was sent".to_owned())),
+            ..DeliveryChange::of(record)
+        };
+        self.store.commit(Transition { delivery_changes: vec![change], ..Transition::default() }).await?;
+        Ok(())
     }
 
     async fn put_off(&self, record: &DeliveryRecord, until: Timestamp) -> Result<(), StoreError> {
@@ -152,57 +236,90 @@ impl Core {
         Ok(())
     }
 
-    /// Stores that an attempt begins, before the first byte is sent. `None` when the guard has taken the
-    /// signal back meanwhile.
-    async fn start_attempt(self: &Arc<Self>, mut record: DeliveryRecord) -> Result<Option<DeliveryRecord>, StoreError> {
+    /// Stores that an attempt begins, before the first byte is sent; returns which one it is. `None` when
+    /// the guard has taken the signal back meanwhile.
+    async fn start_attempt(
+        self: &Arc<Self>,
+        mut record: DeliveryRecord,
+    ) -> Result<Option<(DeliveryRecord, u32)>, StoreError> {
         let at = self.clock.now();
+        let number = self.next_attempt(&record).await?;
+        let waiting = record.clone();
         record.attempts += 1;
         record.state = DeliveryState::Sending;
         loop {
             let mut transition = Transition {
-                attempts_started: vec![AttemptStart { delivery: record.id, number: record.attempts, at }],
+                attempts_started: vec![AttemptStart { delivery: record.id, number, at }],
                 delivery_changes: vec![DeliveryChange::of(&record)],
                 ..Transition::default()
             };
             if !record.is_copy {
-                let Some(turn) = self.store.turn(record.turn).await? else {
-                    return Err(StoreError::Corrupt(format!("turn {} is gone", record.turn)));
-                };
+                let turn = self.turn_of(&record).await?;
                 if !may_attempt(&turn, record.claim) {
+                    self.take_back(&waiting).await?;
                     return Ok(None);
                 }
-                transition.turns.extend(self.mark_attempted(&turn, record.claim, at));
+                transition.turns.push(self.mark_attempted(&turn, record.claim, at));
             }
             if self.store.commit(transition).await? == Commit::Done {
-                return Ok(Some(record));
+                return Ok(Some((record, number)));
             }
         }
     }
 
-    /// From now on the claim cannot be withdrawn.
-    fn mark_attempted(&self, turn: &TurnRecord, claim: u32, at: Timestamp) -> Option<TurnChange> {
+    /// The number of a delivery's next attempt. Attempts that a limit ended have a number, and do not count.
+    async fn next_attempt(&self, record: &DeliveryRecord) -> Result<u32, StoreError> {
+        if record.attempts == 0 && record.error.is_none() {
+            return Ok(1);
+        }
+        Ok(self.last_attempt(record).await?.unwrap_or(record.attempts) + 1)
+    }
+
+    /// The number of a delivery's latest attempt.
+    async fn last_attempt(&self, record: &DeliveryRecord) -> Result<Option<u32>, StoreError> {
+        let dossier = self.store.dossier(record.turn).await?;
+        let attempts = dossier.into_iter().flat_map(|dossier| dossier.attempts);
+        Ok(attempts.filter(|attempt| attempt.delivery == record.id).map(|attempt| attempt.number).max())
+    }
+
+    /// From now on the claim cannot be withdrawn. A change also when it was so before: what was decided
+    /// meanwhile must be seen.
+    fn mark_attempted(&self, turn: &TurnRecord, claim: u32, at: Timestamp) -> TurnChange {
         let policy = self.settings.policies.of(&turn.event.conversation.channel, turn.event.chat);
         let mut obligation = turn.obligation.clone();
         // An attempt that begins has no effects: it only closes the way back.
         let _ = obligation.on(Event::Attempted { claim }, policy, at);
-        (obligation != turn.obligation).then_some(TurnChange { turn: turn.id, expected: turn.version, obligation, at })
+        TurnChange { turn: turn.id, expected: turn.version, obligation, at }
+    }
+
+    /// Stores what the platform said, for as long as it takes: nobody else knows it.
+    async fn end_attempt_in_the_end(
+        self: &Arc<Self>,
+        record: &DeliveryRecord,
+        number: u32,
+        result: &Result<Receipt, DeliveryError>,
+        idempotent: bool,
+    ) {
+        while let Err(error) = self.end_attempt(record, number, result.clone(), idempotent).await {
+            warn!(conversation = %record.conversation, %error, "cannot store how an attempt ended, trying again");
+            if !self.pause(STORE_PAUSE).await {
+                return;
+            }
+        }
     }
 
     async fn end_attempt(
         self: &Arc<Self>,
-        record: DeliveryRecord,
+        record: &DeliveryRecord,
+        number: u32,
         result: Result<Receipt, DeliveryError>,
-        resend: Resend,
+        idempotent: bool,
     ) -> Result<(), StoreError> {
         let at = self.clock.now();
-        let ended = |result: &str, detail: Option<String>| AttemptEnd {
-            delivery: record.id,
-            number: record.attempts,
-            at,
-            result: result.to_owned(),
-            detail,
+        let ended = |result: &str, detail: String| {
+            let (delivery, result) = (record.id, result.to_owned());
+            Some(AttemptEnd { delivery, number, at, result, detail: Some(detail) })
         };
-        let change = DeliveryChange::of(&record);
         match result {
             Ok(receipt) => {
                 let delivery = DeliveryChange {
@@ -210,63 +327,65 @@ impl Core {
                     message_ids: receipt.message_ids.clone(),
                     error: None,
                     delivered_at: Some(at),
-                    ..change
+                    ..DeliveryChange::of(record)
                 };
                 let along = Along {
-                    attempt_ended: Some(ended("delivered", Some(receipt.message_ids.join(", ")))),
+                    attempt_ended: ended("delivered", receipt.message_ids.join(", ")),
                     delivery: Some(delivery),
                     ..Along::default()
                 };
-                let event = self.all_parts(&record, receipt).await?;
-                self.record_attempt(&record, event, along).await
+                let event = self.all_parts(record, receipt).await?;
+                self.record_attempt(record, event, along).await
             }
             Err(error) => {
-                let attempt_ended = Some(ended(error.as_str(), Some(error.to_string())));
-                self.failed_attempt(record, error, resend, attempt_ended, at).await
+                let attempt_ended = ended(error.as_str(), error.to_string());
+                self.failed_attempt(record, error, idempotent, attempt_ended, at).await
             }
         }
     }
 
     async fn failed_attempt(
         self: &Arc<Self>,
-        record: DeliveryRecord,
+        record: &DeliveryRecord,
         error: DeliveryError,
-        resend: Resend,
+        idempotent: bool,
         attempt_ended: Option<AttemptEnd>,
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let claim = record.claim;
-        let change = DeliveryChange { error: Some(error.to_string()), ..DeliveryChange::of(&record) };
-        let again =
-            |pause| DeliveryChange { state: DeliveryState::Pending, next_attempt_at: at + pause, ..change.clone() };
+        let change = DeliveryChange { error: Some(error.to_string()), ..DeliveryChange::of(record) };
+        let in_state = |state| DeliveryChange { state, ..change.clone() };
+        let again = |pause| DeliveryChange { next_attempt_at: at + pause, ..in_state(DeliveryState::Pending) };
+        // Of a claim whose first part did not get out nothing was seen: something better may take its place.
+        let not_sent = (record.part == 1).then_some(Event::NotSent { claim });
+        let is_spent = retry::is_spent(record, &self.settings, at);
         let (event, delivery) = match error {
             DeliveryError::Limited { retry_after, scope, .. } => {
-                self.block(BlockedScope::of(&record.conversation, &scope, at + retry_after)).await?;
+                let pause = retry_after.max(LEAST_LIMIT);
+                self.block(BlockedScope::of(&record.conversation, &scope, at + pause)).await?;
                 // Waiting out a limit costs no attempt.
-                (None, DeliveryChange { attempts: record.attempts - 1, ..again(retry_after) })
+                (not_sent, DeliveryChange { attempts: record.attempts.saturating_sub(1), ..again(pause) })
             }
-            DeliveryError::Unauthorized(_) => {
+            DeliveryError::Unauthorized(reason) => {
                 self.block(BlockedScope::of(&record.conversation, &Scope::Account, at + UNAUTHORIZED_PAUSE)).await?;
-                (None, again(UNAUTHORIZED_PAUSE))
+                if is_spent {
+                    (Some(Event::Expired { claim, reason }), in_state(DeliveryState::Dead))
+                } else {
+                    (not_sent, again(UNAUTHORIZED_PAUSE))
+                }
             }
-            DeliveryError::NotSent { detail: reason, .. } if retry::is_spent(&record, &self.settings, at) => {
-                let dead = DeliveryChange { state: DeliveryState::Dead, ..change };
-                (Some(Event::Expired { claim, reason }), dead)
+            DeliveryError::NotSent { detail: reason, .. } | DeliveryError::Unknown(reason) if is_spent => {
+                (Some(Event::Expired { claim, reason }), in_state(DeliveryState::Dead))
             }
             DeliveryError::NotSent { retry_after, .. } => {
-                (None, again(retry::pause(record.attempts).max(retry_after.unwrap_or_default())))
+                (not_sent, again(retry::pause(record.attempts).max(retry_after.unwrap_or_default())))
             }
-            DeliveryError::Unknown(reason) if retry::is_spent(&record, &self.settings, at) => {
-                let dead = DeliveryChange { state: DeliveryState::Dead, ..change };
-                (Some(Event::Expired { claim, reason }), dead)
-            }
-            DeliveryError::Unknown(_) => {
-                let idempotent = resend == Resend::Idempotent;
-                (Some(Event::Lost { claim, idempotent }), again(retry::pause(record.attempts)))
-            }
+            DeliveryError::Unknown(_) if record.is_copy => (None, again(retry::pause(record.attempts))),
+            // The guard says whether it is sent again.
+            DeliveryError::Unknown(_) => (Some(Event::Lost { claim, idempotent }), in_state(DeliveryState::Dead)),
             DeliveryError::Refused(reason) | DeliveryError::Unsupported(reason) => {
                 let state = if record.is_copy { DeliveryState::Dead } else { DeliveryState::Refused };
-                (Some(Event::Refused { claim, reason }), DeliveryChange { state, ..change })
+                (Some(Event::Refused { claim, reason }), in_state(state))
             }
         };
         let ended_badly = matches!(event, Some(Event::Refused { .. } | Event::Expired { .. }));
@@ -275,9 +394,6 @@ impl Core {
             claim,
             reason: "an earlier part was refused".to_owned(),
         });
-        if delivery.state == DeliveryState::Pending {
-            self.alarm.note(delivery.next_attempt_at);
-        }
         let along = Along {
             attempt_ended,
             delivery: Some(delivery),
@@ -285,15 +401,62 @@ impl Core {
             attempted: Some(record.clone()),
             ..Along::default()
         };
-        self.record_attempt(&record, event, along).await
+        self.record_attempt(record, event, along).await
     }
 
     /// Takes up an attempt that has no result.
     pub(crate) async fn attempt_lost(self: &Arc<Self>, record: &DeliveryRecord, why: &str) -> Result<(), StoreError> {
-        let resend = self
-            .channel(&record.conversation.channel)
-            .map_or(Resend::Ambiguous, |channel| channel.capabilities(&record.conversation).resend);
-        self.end_attempt(record.clone(), Err(DeliveryError::Unknown(why.to_owned())), resend).await
+        let idempotent =
+            self.channel(&record.conversation.channel).is_some_and(|channel| is_idempotent(record, channel.as_ref()));
+        let number = self.last_attempt(record).await?.unwrap_or(record.attempts);
+        self.end_attempt(record, number, Err(DeliveryError::Unknown(why.to_owned())), idempotent).await
+    }
+
+    /// Calls an adapter: it may panic or hang, the gateway goes on. `None` when the gateway ended first.
+    pub(crate) async fn call(
+        &self,
+        deliver: impl Future<Output = Result<Receipt, DeliveryError>> + Send,
+        timeout: Duration,
+    ) -> Option<Result<Receipt, DeliveryError>> {
+        tokio::select! {
+            biased;
+            result = AssertUnwindSafe(deliver).catch_unwind() => Some(
+                result.unwrap_or_else(|_| Err(DeliveryError::Unknown("the adapter panicked".to_owned()))),
+            ),
+            () = self.clock.sleep(timeout) => {
+                Some(Err(DeliveryError::Unknown("the adapter did not come back".to_owned())))
+            }
+            () = self.ended.cancelled() => None,
+        }
+    }
+
+    /// Remembers whether a channel can send. When it can again, what waits for another try goes at once.
+    fn note_health(self: &Arc<Self>, channel: &ChannelId, result: &Result<Receipt, DeliveryError>) {
+        match result {
+            Ok(_) => {
+                if self.lanes.failing.remove(channel).is_some_and(|(_, failures)| failures >= FAILURES) {
+                    let (core, channel) = (Arc::clone(self), channel.clone());
+                    self.work.spawn(async move { core.hurry(&channel).await });
+                }
+            }
+            Err(DeliveryError::NotSent { .. } | DeliveryError::Unauthorized(_)) => {
+                let mut failures = self.lanes.failing.entry(channel.clone()).or_default();
+                *failures = failures.saturating_add(1);
+            }
+            Err(_) => {}
+        }
+    }
+
+    async fn hurry(self: &Arc<Self>, channel: &ChannelId) {
+        match self.store.deliverable(self.clock.now() + HURRIED_WITHIN, HURRIED).await {
+            Ok(waiting) => {
+                for conversation in waiting.iter().filter(|conversation| conversation.channel == *channel) {
+                    self.lanes.hurried.insert(conversation.clone(), ());
+                    self.open_lane(conversation);
+                }
+            }
+            Err(error) => debug!(%channel, %error, "cannot read what waits for a channel that is back"),
+        }
     }
 
     async fn block(&self, scope: BlockedScope) -> Result<(), StoreError> {
@@ -329,9 +492,7 @@ impl Core {
         let Some(event) = event else {
             return self.decide_all(&mut [], along).await.map(|_| ());
         };
-        let Some(mut turn) = self.store.turn(record.turn).await? else {
-            return Err(StoreError::Corrupt(format!("turn {} is gone", record.turn)));
-        };
+        let mut turn = self.turn_of(record).await?;
         let decided = self.decide(&mut turn, event, along).await?;
         if decided.run_again {
             self.line_up(&turn.event.conversation, turn.conversation, turn.id);
@@ -354,14 +515,17 @@ impl Core {
 
 /// Whether a claim is still the one to send: in flight, or a late answer after a settled fallback.
 fn may_attempt(turn: &TurnRecord, claim: u32) -> bool {
-    claim == turn.obligation.claims() && matches!(turn.obligation.state(), State::Claimed { .. } | State::Settled(_))
+    let state = turn.obligation.state();
+    claim == turn.obligation.claims()
+        && matches!(state, State::Claimed { .. } | State::Settled(Settlement::Signal { .. }))
 }
 
-/// Calls an adapter: it may panic or hang, the gateway goes on.
-async fn call(deliver: impl Future<Output = Result<Receipt, DeliveryError>>) -> Result<Receipt, DeliveryError> {
-    match tokio::time::timeout(ATTEMPT_TIMEOUT, AssertUnwindSafe(deliver).catch_unwind()).await {
-        Ok(Ok(result)) => result,
-        Ok(Err(_)) => Err(DeliveryError::Unknown("the adapter panicked".to_owned())),
-        Err(_) => Err(DeliveryError::Unknown("the adapter did not come back".to_owned())),
+/// Whether sending a delivery again cannot show it twice.
+fn is_idempotent(record: &DeliveryRecord, channel: &dyn ChannelAdapter) -> bool {
+    match record.action {
+        Action::Edit { .. } | Action::React { .. } | Action::Delete { .. } => true,
+        Action::Send { .. } | Action::Draft { .. } | Action::Typing { .. } => {
+            channel.capabilities(&record.conversation).resend == Resend::Idempotent
+        }
     }
 }

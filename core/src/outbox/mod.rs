@@ -2,16 +2,19 @@
 //!
 //! Nothing is sent that is not a row first, and no row is made but from what the guard cleared.
 
+pub(crate) mod calls;
 pub(crate) mod dispatcher;
 pub(crate) mod gate;
 pub(crate) mod hints;
 pub(crate) mod retry;
 
+use std::{panic::AssertUnwindSafe, time::Duration};
+
 use rejoinder_guard::{Body, Cleared, Signal};
 
 use crate::{
-    Action, Capabilities, ChannelAdapter, Class, Content, Delivery, DeliveryId, Line, Receipts, SignalKind, Speaker,
-    Support, Timestamp, Via, Words,
+    Action, Capabilities, ChannelAdapter, Class, Content, Delivery, DeliveryId, Line, Receipts, Resend, SignalKind,
+    Speaker, Support, Timestamp, Via, Words,
     store::{DeliveryRecord, DeliveryState, NewDelivery, Shown, TranscriptLine, TurnRecord},
 };
 
@@ -26,7 +29,7 @@ pub(crate) struct Rendered {
 pub(crate) fn render(
     cleared: &Cleared<Signal>,
     turn: &TurnRecord,
-    channel: &dyn ChannelAdapter,
+    channel: Option<&dyn ChannelAdapter>,
     capabilities: &Capabilities,
     words: &Words,
     now: Timestamp,
@@ -88,11 +91,11 @@ const fn due(signal: &Signal) -> Option<Timestamp> {
 fn actions(
     signal: &Signal,
     turn: &TurnRecord,
-    channel: &dyn ChannelAdapter,
+    channel: Option<&dyn ChannelAdapter>,
     capabilities: &Capabilities,
     words: &Words,
 ) -> Vec<Action> {
-    let say = |template: &str| words.say(channel.channel(), template).to_owned();
+    let say = |template: &str| words.say(&turn.event.conversation.channel, template).to_owned();
     let content = match &signal.body {
         Body::Reply(reply) => {
             Content { text: reply.text.clone(), attachments: reply.attachments.clone(), choices: Vec::new() }
@@ -109,10 +112,7 @@ fn actions(
             return vec![Action::React { message: turn.event.message_id.clone(), emoji: emoji.clone() }];
         }
     };
-    let mut texts = channel.parts(&content.text);
-    if texts.is_empty() {
-        texts.push(String::new());
-    }
+    let texts = parts(channel, &content.text);
     let last = texts.len() - 1;
     let editable = if capabilities.edit == Support::Full { signal.replaces.as_slice() } else { &[] };
     texts
@@ -130,6 +130,32 @@ fn actions(
             }
         })
         .collect()
+}
+
+/// The parts of a text. An adapter that fails at it is no reason to say nothing: the text is one part then.
+fn parts(channel: Option<&dyn ChannelAdapter>, text: &str) -> Vec<String> {
+    let split = channel.and_then(|channel| std::panic::catch_unwind(AssertUnwindSafe(|| channel.parts(text))).ok());
+    split.filter(|parts| !parts.is_empty()).unwrap_or_else(|| vec![text.to_owned()])
+}
+
+/// What to count on where a channel is not configured any more: its deliveries wait for it as rows.
+pub(crate) const fn least_capabilities() -> Capabilities {
+    Capabilities {
+        receipts: Receipts::Platform,
+        resend: Resend::Ambiguous,
+        edit: Support::No,
+        reactions: Support::No,
+        allowed_reactions: None,
+        choices: Support::No,
+        attachments: Support::No,
+        drafts: Support::No,
+        draft_interval: Duration::ZERO,
+        typing: Support::No,
+        typing_interval: Duration::ZERO,
+        text_limit: None,
+        conversation_rate: None,
+        account_rate: None,
+    }
 }
 
 fn question(name: &str, capabilities: &Capabilities, words: &Words, otherwise: String) -> Content {
