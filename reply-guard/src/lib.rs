@@ -1,19 +1,57 @@
 //! The promise: every turn that is owed an answer ends in exactly one user-visible signal.
 //!
-//! This crate is a state machine and nothing else. It does no I/O, reads no clock and starts no
-//! task: what happened comes in as an [`Event`] with the time it happened at, what must be done
-//! comes out as [`Effect`]s. The caller stores the [`Obligation`] and the effects in one
-//! transaction, by compare-and-swap, and only then acts on them.
+//! A signal is a reply, a deliberate reaction, or a deferral, which is a debt that is paid later. It
+//! counts when the platform has acknowledged it. A turn is never lost, never silent and never answered
+//! twice; one that no platform takes an answer for is a visible dead letter.
+//!
+//! This crate is a state machine and nothing else. It does no I/O, reads no clock and starts no task:
+//! what happened comes in as an [`Event`] with the time it happened at, what must be done comes out as
+//! [`Effect`]s.
+//!
+//! ```
+//! use rejoinder_guard::{Effect, Event, Expectation, Obligation, Outcome, Policy, Reply, Timestamp};
+//!
+//! let policy = Policy::default();
+//! let now = Timestamp::from_millis(0);
+//! let mut obligation = Obligation::open(Expectation::Answer, &policy, None, now);
+//!
+//! let decision = obligation.on(Event::Begin, &policy, now);
+//! assert!(matches!(decision.effects[..], [Effect::Run { attempt: 1, .. }]));
+//!
+//! let decision = obligation.on(Event::Outcome(Outcome::Reply(Reply::text("Hello, Ada."))), &policy, now);
+//! let [Effect::Send(signal)] = &decision.effects[..] else { unreachable!("an answer is sent") };
+//! let claim = signal.get().claim;
+//!
+//! let _ = obligation.on(Event::Attempted { claim }, &policy, now);
+//! let _ = obligation.on(Event::Delivered { claim, messages: vec!["m1".to_owned()] }, &policy, now);
+//! assert!(obligation.state().is_final());
+//! ```
 //!
 //! * [`Obligation`] is what is owed for one turn, and the only place that decides what a person sees.
 //! * [`Cleared`] marks what the guard let through. It has no public constructor, so nothing can be
 //!   sent that the guard did not decide on.
-//! * [`Policy`] is what the operator chose: deadlines, the fallback [`Ladder`] by [`Cause`].
+//! * [`Policy`] is what the operator chose: deadlines, bounds, the fallback [`Ladder`] by [`Cause`].
+//! * [`End`] is the order of precedence of the ends that race for a turn.
 //! * [`Shim`] takes the silence markers of other people's runtimes out of a stream.
 //!
-//! To add a rung to the ladder: a variant in [`Rung`], its arm in `Obligation::climb`, its body in
-//! [`Body`]. To add an event: a variant in [`Event`], its arm in [`Obligation::on`], and its place in
-//! the model of `tests/model.rs`, which explores every order in which events can meet.
+//! # What the caller does
+//!
+//! 1. It stores the obligation and what its [`Effect`]s insert or suppress in one transaction, by
+//!    compare-and-swap on the row it read. When the swap fails it reads again and decides again.
+//! 2. It stores [`Event::Attempted`] before the first byte of an attempt leaves, and reports how the
+//!    attempt ended as one of `Delivered`, `NotSent`, `Refused`, `Expired` and `Lost`.
+//! 3. After a restart it sends [`Event::Recovered`] for every turn that was running, and
+//!    [`Event::Lost`] for every attempt that was under way.
+//! 4. It sends [`Event::Tick`] when [`Obligation::wake_at`] has come, and [`Event::Begin`] when it is
+//!    the turn's turn and [`Obligation::is_waiting`].
+//!
+//! `tests/model` explores every order in which these can meet, and that each clause is needed.
+//!
+//! # Extending it
+//!
+//! A rung of the ladder: a variant in [`Rung`], its arm in `obligation/climb.rs`, its body in [`Body`].
+//! An event: a variant in [`Event`], its arm in [`Obligation::on`], and its place in `tests/model` and
+//! `tests/properties.rs`. A silence marker: a line in `shim.rs`.
 
 mod cleared;
 mod ladder;

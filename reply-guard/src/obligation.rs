@@ -81,6 +81,9 @@ pub struct Obligation {
     /// Runs of the current agent.
     runs: u32,
     claims: u32,
+    /// Whether an attempt on the latest claim had an unknown result.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    in_doubt: bool,
     deferrals: u32,
     /// The agent that the ladder handed the turn to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,6 +122,7 @@ impl Obligation {
             hard_at: None,
             runs: 0,
             claims: 0,
+            in_doubt: false,
             deferrals: 0,
             handoff: None,
             climb: None,
@@ -182,6 +186,18 @@ impl Obligation {
     #[must_use]
     pub fn fallback(&self) -> Option<(Cause, &str)> {
         self.climb.as_ref().map(|climb| (climb.cause, climb.why.as_str()))
+    }
+
+    /// When a deferral goes out, if nothing was shown before.
+    #[must_use]
+    pub fn soft_deadline(&self) -> Option<Timestamp> {
+        self.soft_at.filter(|_| self.state == State::Open)
+    }
+
+    /// When the run in flight is ended.
+    #[must_use]
+    pub fn hard_deadline(&self) -> Option<Timestamp> {
+        self.hard_at.filter(|_| self.work == Work::Running)
     }
 
     /// When [`Event::Tick`] is next worth sending.

@@ -24,6 +24,9 @@ impl Obligation {
                 self.hard_at = None;
                 self.work = Work::Waiting;
                 self.reopen();
+                if let Some(debt) = &mut self.debt {
+                    debt.due = debt.due.max(step.now + step.policy.hard_deadline);
+                }
                 return step.emit(Effect::RunAgain);
             }
             Rung::Clarify(question) => Body::Ask(question.clone()),

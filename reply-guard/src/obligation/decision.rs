@@ -15,7 +15,7 @@ pub enum Effect {
         /// The claim.
         claim: u32,
     },
-    /// Run the agent now. Only ever the answer to [`Event::Begin`].
+    /// Run the agent now. Only ever the answer to [`Event::Begin`](crate::Event::Begin).
     Run {
         /// Another agent than the routed one (a handoff).
         agent: Option<String>,

@@ -5,7 +5,7 @@ use crate::{Outcome, Reply};
 /// Something that happened to a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The turn is about to be given to an agent. Answered by [`Effect::Run`] when it may be.
+    /// The turn is about to be given to an agent. Answered by [`Effect::Run`](crate::Effect::Run) when it may be.
     Begin,
     /// The agent ended its run. Of a run that was stopped only a real answer is worth passing on: it
     /// may still come in time.
@@ -16,7 +16,7 @@ pub enum Event {
     Failed(String),
     /// The turn's content could not be read. The text is for the operator.
     Unreadable(String),
-    /// Time has passed; see [`Obligation::wake_at`].
+    /// Time has passed; see [`Obligation::wake_at`](crate::Obligation::wake_at).
     Tick,
     /// An attempt to deliver this claim is about to send its first byte.
     Attempted {

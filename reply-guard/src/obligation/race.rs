@@ -104,6 +104,7 @@ impl Obligation {
 
     fn clear(&mut self, body: Body, via: Via, replaces: Vec<String>, step: &mut Step<'_>) -> (crate::SignalKind, Via) {
         self.claims += 1;
+        self.in_doubt = false;
         let signal = Signal { claim: self.claims, body, via, replaces };
         let summary = (signal.kind(), signal.via.clone());
         step.emit(Effect::Send(Cleared::new(signal)));

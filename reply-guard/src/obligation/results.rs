@@ -32,9 +32,8 @@ impl Obligation {
     }
 
     pub(super) fn not_sent(&mut self, claim: u32, step: &mut Step<'_>) {
-        let State::Claimed { attempted, resent, rank, .. } = &mut self.state else { return };
-        // After an unknown result an earlier attempt may have been seen.
-        if claim != self.claims || *resent {
+        let State::Claimed { attempted, rank, .. } = &mut self.state else { return };
+        if claim != self.claims || self.in_doubt {
             return;
         }
         *attempted = false;
@@ -70,7 +69,8 @@ impl Obligation {
 
     pub(super) fn refused(&mut self, claim: u32, reason: String, step: &mut Step<'_>) {
         match self.in_flight(claim) {
-            Some(in_flight) => self.not_delivered(&in_flight, reason, step),
+            // Where a resend cannot show twice, its refusal says that nothing was accepted before.
+            Some(in_flight) => self.not_delivered(&in_flight, in_flight.resent, reason, step),
             None => self.late_failed(claim, reason, step),
         }
     }
@@ -82,21 +82,22 @@ impl Obligation {
                     || self.pending.is_some()
                     || self.cancelled_by.is_some() =>
             {
-                self.not_delivered(&in_flight, reason, step);
+                self.not_delivered(&in_flight, self.in_doubt, reason, step);
             }
             Some(_) => self.give_up(reason, step),
             None => self.late_failed(claim, reason, step),
         }
     }
 
-    /// The claim will not be delivered: something else has to be.
-    fn not_delivered(&mut self, in_flight: &InFlight, reason: String, step: &mut Step<'_>) {
+    /// The claim will not be delivered, or not again: something else has to be, unless this may have
+    /// been seen.
+    fn not_delivered(&mut self, in_flight: &InFlight, may_be_seen: bool, reason: String, step: &mut Step<'_>) {
         self.reopen();
         if let Some(by) = self.cancelled_by.take() {
             return self.settle(Settlement::Cancelled { by });
         }
         let is_deferral = in_flight.signal == SignalKind::Deferral;
-        if in_flight.resent && !is_deferral && !self.may_follow_unseen(in_flight, step) {
+        if may_be_seen && !is_deferral && !self.may_follow_unseen(in_flight, step) {
             return self.give_up(format!("{reason}; an earlier attempt may have been accepted"), step);
         }
         if let Some(pending) = self.pending.take() {
@@ -129,6 +130,7 @@ impl Obligation {
             self.withdraw(step);
             return self.settle(Settlement::Cancelled { by });
         }
+        self.in_doubt = true;
         if idempotent {
             return step.emit(Effect::Resend { claim, labelled: false });
         }
@@ -136,7 +138,12 @@ impl Obligation {
         let hold = in_flight.resent || step.policy.on_unknown == OnUnknown::Hold;
         if is_deferral && (hold || self.pending.is_some()) {
             step.emit(Effect::Withdraw { claim });
-            return self.not_delivered(&in_flight, "the platform may or may not have accepted it".to_owned(), step);
+            return self.not_delivered(
+                &in_flight,
+                true,
+                "the platform may or may not have accepted it".to_owned(),
+                step,
+            );
         }
         if hold {
             return self.give_up("the platform may or may not have accepted it; held for a person".to_owned(), step);

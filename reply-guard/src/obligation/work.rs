@@ -73,13 +73,13 @@ impl Obligation {
     }
 
     pub(super) fn tick(&mut self, step: &mut Step<'_>) {
-        let passed = |at: Option<Timestamp>| at.is_some_and(|at| at <= step.now);
+        let now = step.now;
+        let passed = |at: Option<Timestamp>| at.is_some_and(|at| at <= now);
         if self.work == Work::Running && passed(self.hard_at) {
             self.stop_work(step);
             if !self.state.is_final() {
                 self.time_out("the run passed its hard deadline", step);
             }
-            return;
         }
         let may_defer = self.deferrals < step.policy.max_deferrals;
         let answer_by = self.hard_at.unwrap_or(step.now + step.policy.hard_deadline);

@@ -110,7 +110,7 @@ fn the_agent_that_was_handed_the_turn_is_judged_by_the_same_guard() {
 fn the_end_of_the_run_before_is_no_end_of_the_run_after_a_handoff() {
     let handed_over = || {
         let mut turn = Turn::running_with(ladder_for(Cause::Timeout, &[handoff("orchestrator"), say("timeout")]));
-        turn.obligation.soft_at = None;
+        turn.policy.max_deferrals = 0;
         assert_eq!(turn.ticks(HARD), ["stop run", "run again"]);
         turn
     };
@@ -132,6 +132,19 @@ fn the_deferral_of_a_turn_that_was_handed_over_is_paid_too() {
     assert_eq!(turn.on(failed()), ["run again"]);
     assert_eq!(turn.state(), "deferred");
     turn.on(Event::Begin);
+    assert_eq!(turn.on(reply("done")), ["send 2 for d1: done"]);
+}
+
+#[test]
+fn the_agent_that_is_handed_an_overdue_turn_gets_time_for_it() {
+    let rungs = [handoff("orchestrator"), say("timeout")];
+    let mut turn = Turn::with(Policy { max_deferrals: 1, ..ladder_for(Cause::Timeout, &rungs) });
+    turn.ticks(SOFT);
+    turn.shown_as("d1");
+
+    assert_eq!(turn.ticks(SOFT + HARD), ["run again"]);
+    assert_eq!(turn.wakes_at(), Some(SOFT + 2 * HARD));
+    assert_eq!(turn.on(Event::Begin), ["run orchestrator 1"]);
     assert_eq!(turn.on(reply("done")), ["send 2 for d1: done"]);
 }
 

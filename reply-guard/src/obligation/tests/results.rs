@@ -98,6 +98,24 @@ fn an_answer_that_waited_behind_a_fallback_of_unknown_fate_is_kept() {
     );
 }
 
+#[test]
+fn an_answer_that_waited_does_not_follow_a_fallback_that_may_have_been_seen() {
+    let mut turn = Turn::running().after([failed()]);
+    turn.lost(true);
+    turn.on(reply("done"));
+
+    assert_eq!(turn.not_sent(), no_effects());
+    let reason = "no route; an earlier attempt may have been accepted";
+    assert_eq!(turn.expired(), [format!("suppress Outcome done: {reason}"), format!("dead letter: {reason}")]);
+}
+
+#[test]
+fn a_refusal_of_a_resend_that_cannot_show_twice_is_answered_by_the_ladder() {
+    let mut turn = claimed(OnUnknown::Label);
+    turn.lost(true);
+    assert_eq!(turn.refused(), ["send 2: say refused"]);
+}
+
 /// E8.
 #[test]
 fn results_of_another_claim_change_nothing() {

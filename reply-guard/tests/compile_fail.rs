@@ -1,0 +1,7 @@
+//! Nothing is cleared outside of the guard.
+
+/// C4.
+#[test]
+fn nothing_is_cleared_outside_of_the_guard() {
+    trybuild::TestCases::new().compile_fail("tests/ui/*.rs");
+}

@@ -1,0 +1,158 @@
+//! The promise, checked exhaustively: every order in which an agent, a clock, a person, a crash and a
+//! platform that delivers, refuses, loses and repeats can meet, within small bounds.
+
+mod world;
+
+use std::time::Duration;
+
+use rejoinder_guard::{Cause, Expectation, Ladder, LateAnswer, OnUnknown, Policy, Rung};
+use stateright::{Checker, HasDiscoveries, Model};
+
+use world::{Bug, World};
+
+fn ladder(rungs: &[Rung]) -> Ladder {
+    Cause::ALL.into_iter().fold(Ladder::empty(), |ladder, cause| ladder.with(cause, rungs.to_vec()))
+}
+
+fn say() -> Rung {
+    Rung::Say("sorry".to_owned())
+}
+
+fn react() -> Rung {
+    Rung::React("😕".to_owned())
+}
+
+fn handoff() -> Rung {
+    Rung::Handoff("orchestrator".to_owned())
+}
+
+fn world() -> World {
+    World {
+        owed: Expectation::Answer,
+        policy: Policy {
+            soft_deadline: Some(Duration::from_secs(10)),
+            hard_deadline: Duration::from_secs(40),
+            max_runs: 2,
+            max_deferrals: 1,
+            ladder: ladder(&[say()]),
+            ..Policy::default()
+        },
+        idempotent: true,
+        mishaps: 2,
+        oddities: 1,
+        bug: None,
+    }
+}
+
+/// A platform that cannot tell a resend from a new message.
+fn ambiguous(on_unknown: OnUnknown) -> World {
+    let world = world();
+    World { idempotent: false, policy: Policy { on_unknown, ..world.policy }, ..world }
+}
+
+fn laddered(rungs: &[Rung]) -> World {
+    let world = world();
+    World { policy: Policy { ladder: ladder(rungs), ..world.policy }, ..world }
+}
+
+fn holds(world: World) {
+    let checker = world.checker().threads(2).spawn_dfs().join();
+    println!("{} moments, at most {} steps", checker.unique_state_count(), checker.max_depth());
+    checker.assert_properties();
+}
+
+/// The checker finds a way in which `bug` breaks the property.
+fn breaks(property: &'static str, bug: Bug, world: World) {
+    let found = HasDiscoveries::AnyOf([property].into());
+    let checker = World { bug: Some(bug), ..world }.checker().finish_when(found).spawn_bfs().join();
+    println!("{bug:?}: {:?}", checker.assert_any_discovery(property).into_actions());
+}
+
+/// A15, D1, G2, G5.
+#[test]
+fn where_a_resend_cannot_show_twice() {
+    holds(world());
+    holds(World { mishaps: 3, oddities: 0, ..world() });
+    holds(World { mishaps: 0, oddities: 3, ..world() });
+}
+
+/// D7.
+#[test]
+fn where_a_resend_could_show_twice() {
+    holds(ambiguous(OnUnknown::Label));
+    holds(ambiguous(OnUnknown::Hold));
+    holds(ambiguous(OnUnknown::Resend));
+}
+
+#[test]
+fn where_late_answers_are_delivered() {
+    for world in [world(), ambiguous(OnUnknown::Label)] {
+        holds(World { policy: Policy { late_answer: LateAnswer::Deliver, ..world.policy }, ..world });
+    }
+}
+
+/// A18.
+#[test]
+fn where_the_ladder_has_several_rungs() {
+    holds(laddered(&[react(), say()]));
+    holds(World { oddities: 0, ..laddered(&[handoff(), say()]) });
+    holds(World { mishaps: 0, oddities: 2, ..laddered(&[handoff(), say()]) });
+}
+
+/// D11.
+#[test]
+fn where_deferrals_are_repeated() {
+    let world = world();
+    holds(World { policy: Policy { max_deferrals: 2, max_runs: 3, ..world.policy }, oddities: 0, ..world });
+}
+
+/// B5.
+#[test]
+fn where_nothing_is_owed() {
+    holds(World { owed: Expectation::Nothing, ..laddered(&[]) });
+}
+
+#[test]
+fn a_claim_that_is_sent_after_it_was_taken_back_is_found() {
+    breaks("never two", Bug::SkipsWithdraw, World { mishaps: 0, ..world() });
+}
+
+#[test]
+fn a_decision_without_compare_and_swap_is_found() {
+    breaks("never two", Bug::SkipsCompareAndSwap, World { mishaps: 0, ..world() });
+}
+
+/// A3.
+#[test]
+fn a_signal_that_counts_when_it_is_queued_is_found() {
+    breaks("settled means seen", Bug::SettlesOnAdmission, world());
+}
+
+/// D7.
+#[test]
+fn an_attempt_that_is_forgotten_in_a_crash_is_found() {
+    breaks("never two", Bug::ForgetsAttempts, ambiguous(OnUnknown::Label));
+}
+
+/// D1.
+#[test]
+fn a_claim_that_is_stored_without_its_deliveries_is_found() {
+    breaks("never none at rest", Bug::SplitsTheTransaction, world());
+}
+
+/// G2.
+#[test]
+fn a_stuck_run_without_a_deadline_is_found() {
+    breaks("never none at rest", Bug::ForgetsTheClock, world());
+}
+
+#[test]
+fn a_debt_that_nobody_collects_is_found() {
+    breaks("every debt is paid or a dead letter", Bug::ForgetsDebts, world());
+}
+
+/// A18.
+#[test]
+fn a_refusal_that_counts_as_a_receipt_is_found() {
+    breaks("settled means seen", Bug::TakesRefusalsForReceipts, world());
+}

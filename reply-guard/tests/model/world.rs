@@ -1,0 +1,510 @@
+//! A small world around one obligation: an agent, a clock, a platform, a person, a crash.
+//!
+//! The world keeps to the contract between the guard and its caller: the obligation and what it
+//! decided are stored together, by compare-and-swap; an attempt is stored before its first byte; what
+//! was in flight when the process died is reported as lost. A [`Bug`] breaks one clause of it.
+
+use std::time::Duration;
+
+use rejoinder_guard::{
+    Body, Decision, Effect, End, Event, Expectation, LateAnswer, Obligation, OnUnknown, Outcome, Policy, Reply,
+    Settlement, SignalKind, State, Timestamp, Via,
+};
+use stateright::{Model, Property};
+
+/// A clause of the contract that the world breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bug {
+    /// A claim that was taken back is sent all the same.
+    SkipsWithdraw,
+    /// A decision is stored without a look at what was stored meanwhile.
+    SkipsCompareAndSwap,
+    /// A signal counts when it is queued.
+    SettlesOnAdmission,
+    /// What was in flight at a crash is simply sent again.
+    ForgetsAttempts,
+    /// The obligation is stored, and the process dies before the deliveries are.
+    SplitsTheTransaction,
+    /// Deadlines pass unnoticed.
+    ForgetsTheClock,
+    /// Debts fall due unnoticed.
+    ForgetsDebts,
+    /// A refusal is taken for a receipt.
+    TakesRefusalsForReceipts,
+}
+
+/// What is the same in every moment.
+#[derive(Clone, Debug)]
+pub(crate) struct World {
+    pub(crate) owed: Expectation,
+    pub(crate) policy: Policy,
+    /// Whether the platform shows a resent message once.
+    pub(crate) idempotent: bool,
+    /// How often the platform or the process may fail.
+    pub(crate) mishaps: u8,
+    /// How often the agent or the person may do what nobody waits for.
+    pub(crate) oddities: u8,
+    pub(crate) bug: Option<Bug>,
+}
+
+/// How an agent's run may end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Ending {
+    Reply,
+    React,
+    Defer,
+    Silent,
+    Fail,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Run {
+    None,
+    Going,
+    /// It was told to stop, and may not have heard.
+    Stopped,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Status {
+    Waiting,
+    InFlight,
+    /// The process died during the attempt, or the response never came.
+    Unknown,
+    Delivered,
+    /// Refused, expired, held or taken back.
+    Dead,
+}
+
+/// One signal in the outbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Row {
+    claim: u32,
+    kind: SignalKind,
+    is_fallback: bool,
+    status: Status,
+    withdrawn: bool,
+    labelled: bool,
+    /// How often the person sees it, without a label and with one.
+    seen: (u8, u8),
+}
+
+impl Row {
+    fn is_seen(&self) -> bool {
+        self.seen != (0, 0)
+    }
+
+    fn is_final(&self) -> bool {
+        self.kind != SignalKind::Deferral
+    }
+}
+
+/// What is stored, what is in memory, and what the person sees.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Moment {
+    obligation: Obligation,
+    rows: Vec<Row>,
+    now: Timestamp,
+    run: Run,
+    /// An end that is being decided on, and the obligation as it was read for that.
+    deciding: Option<(Ending, Obligation)>,
+    mishaps_left: u8,
+    oddities_left: u8,
+    /// Answers that the guard was given, and those of which it has said what became of them.
+    answers: u8,
+    answers_told: u8,
+}
+
+/// What happens next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    Begin,
+    /// The time comes that the guard asked to be woken at.
+    Tick,
+    AgentEnds(Ending),
+    DecideOnTheEnd,
+    AgentSends,
+    PersonCancels,
+    Attempt(usize),
+    Deliver(usize),
+    Refuse(usize),
+    Expire(usize),
+    NotSent(usize),
+    LoseResponse {
+        row: usize,
+        executed: bool,
+    },
+    ReportLost(usize),
+    RepeatReceipt(usize),
+    Crash {
+        executed: bool,
+    },
+}
+
+impl Action {
+    /// Whether the world may leave it at that: nobody has to fail, to speak or to cancel.
+    const fn is_optional(&self) -> bool {
+        !matches!(
+            self,
+            Self::Begin | Self::Tick | Self::DecideOnTheEnd | Self::Attempt(_) | Self::Deliver(_) | Self::ReportLost(_)
+        )
+    }
+
+    const fn is_mishap(&self) -> bool {
+        matches!(
+            self,
+            Self::Refuse(_) | Self::Expire(_) | Self::NotSent(_) | Self::LoseResponse { .. } | Self::Crash { .. }
+        )
+    }
+}
+
+impl World {
+    fn has(&self, bug: Bug) -> bool {
+        self.bug == Some(bug)
+    }
+
+    fn decide(&self, moment: &mut Moment, event: Event) {
+        let decision = moment.obligation.on(event, &self.policy, moment.now);
+        self.carry_out(moment, decision);
+    }
+
+    fn carry_out(&self, moment: &mut Moment, decision: Decision) {
+        for effect in decision.effects {
+            match effect {
+                Effect::Send(cleared) => {
+                    let signal = cleared.get();
+                    if matches!(signal.body, Body::Reply(_) | Body::React(_)) && !is_rung(&signal.via) {
+                        moment.answers_told += 1;
+                    }
+                    moment.rows.push(Row {
+                        claim: signal.claim,
+                        kind: signal.kind(),
+                        is_fallback: is_rung(&signal.via),
+                        status: Status::Waiting,
+                        withdrawn: false,
+                        labelled: false,
+                        seen: (0, 0),
+                    });
+                    if self.has(Bug::SettlesOnAdmission) {
+                        let messages = vec!["queued".to_owned()];
+                        self.decide(moment, Event::Delivered { claim: moment.obligation.claims(), messages });
+                    }
+                }
+                Effect::Withdraw { claim } if !self.has(Bug::SkipsWithdraw) => {
+                    for row in of_claim(moment, claim) {
+                        row.withdrawn = true;
+                        if row.status != Status::InFlight {
+                            row.status = Status::Dead;
+                        }
+                    }
+                }
+                Effect::Resend { claim, labelled } => {
+                    for row in of_claim(moment, claim) {
+                        row.status = Status::Waiting;
+                        row.labelled = labelled;
+                    }
+                }
+                Effect::DeadLetter { .. } => {
+                    let claim = moment.obligation.claims();
+                    of_claim(moment, claim).for_each(|row| row.status = Status::Dead);
+                }
+                Effect::Run { .. } => moment.run = Run::Going,
+                Effect::StopRun => moment.run = Run::Stopped,
+                Effect::Suppress(suppressed) if suppressed.what == End::Outcome => moment.answers_told += 1,
+                Effect::RunAgain | Effect::Suppress(_) | Effect::Withdraw { .. } => {}
+            }
+        }
+    }
+
+    /// The platform carries the row out.
+    fn execute(&self, row: &mut Row) {
+        if self.idempotent && row.is_seen() {
+            return;
+        }
+        if row.labelled {
+            row.seen.1 += 1;
+        } else {
+            row.seen.0 += 1;
+        }
+    }
+
+    fn crash(&self, moment: &mut Moment, executed: bool) {
+        let stored = serde_json::to_string(&moment.obligation).expect("an obligation is plain data");
+        moment.obligation = serde_json::from_str(&stored).expect("what was stored can be read");
+        moment.run = Run::None;
+        moment.deciding = None;
+        for row in &mut moment.rows {
+            if row.status == Status::InFlight {
+                if executed {
+                    self.execute(row);
+                }
+                row.status = if self.has(Bug::ForgetsAttempts) { Status::Waiting } else { Status::Unknown };
+            } else if row.status == Status::Waiting && self.has(Bug::SplitsTheTransaction) {
+                row.status = Status::Dead;
+            }
+        }
+        self.decide(moment, Event::Recovered);
+    }
+
+    fn wakes(&self, moment: &Moment) -> bool {
+        match self.bug {
+            Some(Bug::ForgetsTheClock) => false,
+            Some(Bug::ForgetsDebts) => *moment.obligation.state() != State::Deferred,
+            _ => true,
+        }
+    }
+
+    fn is_at_rest(&self, moment: &Moment) -> bool {
+        let mut actions = Vec::new();
+        self.actions(moment, &mut actions);
+        actions.iter().all(Action::is_optional)
+    }
+
+    fn commit(&self, moment: &mut Moment, ending: Ending, read: &Obligation) {
+        let answer = || Reply::text("the answer");
+        let event = match ending {
+            Ending::Reply => Event::Outcome(Outcome::Reply(answer())),
+            Ending::React => Event::Outcome(Outcome::React("👍".to_owned())),
+            Ending::Defer => Event::Outcome(Outcome::Defer { note: None, due: moment.now + Duration::from_secs(15) }),
+            Ending::Silent => Event::Outcome(Outcome::Silent("chosen".to_owned())),
+            Ending::Fail => Event::Failed("broken".to_owned()),
+        };
+        if matches!(ending, Ending::Reply | Ending::React) {
+            moment.answers += 1;
+        }
+        // A caller that loses the swap reads again and decides again: the same as deciding now.
+        if self.has(Bug::SkipsCompareAndSwap) {
+            moment.obligation = read.clone();
+        }
+        self.decide(moment, event);
+    }
+}
+
+/// Whether the words are the ladder's own.
+fn is_rung(via: &Via) -> bool {
+    matches!(via, Via::Fallback { rung, .. } if !matches!(rung, rejoinder_guard::Rung::Handoff(_)))
+}
+
+fn of_claim(moment: &mut Moment, claim: u32) -> impl Iterator<Item = &mut Row> {
+    moment.rows.iter_mut().filter(move |row| row.claim == claim && row.status != Status::Delivered)
+}
+
+impl Model for World {
+    type State = Moment;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<Moment> {
+        let now = Timestamp::from_millis(0);
+        vec![Moment {
+            obligation: Obligation::open(self.owed, &self.policy, None, now),
+            rows: Vec::new(),
+            now,
+            run: Run::None,
+            deciding: None,
+            mishaps_left: self.mishaps,
+            oddities_left: self.oddities,
+            answers: 0,
+            answers_told: 0,
+        }]
+    }
+
+    fn actions(&self, moment: &Moment, actions: &mut Vec<Action>) {
+        if moment.obligation.is_waiting() && moment.deciding.is_none() {
+            actions.push(Action::Begin);
+        }
+        if moment.obligation.wake_at().is_some() && self.wakes(moment) {
+            actions.push(Action::Tick);
+        }
+        if moment.deciding.is_some() {
+            actions.push(Action::DecideOnTheEnd);
+        } else if moment.run == Run::Going {
+            use Ending::{Defer, Fail, React, Reply, Silent};
+            actions.extend([Reply, React, Defer, Silent, Fail].map(Action::AgentEnds));
+        }
+        if moment.oddities_left > 0 {
+            if moment.run == Run::Stopped && moment.deciding.is_none() {
+                use Ending::{Fail, Reply, Silent};
+                actions.extend([Reply, Silent, Fail].map(Action::AgentEnds));
+            }
+            if moment.run != Run::None {
+                actions.push(Action::AgentSends);
+            }
+            actions.push(Action::PersonCancels);
+            let delivered = moment.rows.iter().position(|row| row.status == Status::Delivered);
+            actions.extend(delivered.map(Action::RepeatReceipt));
+        }
+        let in_flight = moment.rows.iter().position(|row| row.status == Status::InFlight);
+        let unknown = moment.rows.iter().position(|row| row.status == Status::Unknown);
+        if moment.mishaps_left > 0 {
+            actions.push(Action::Crash { executed: false });
+            actions.extend(in_flight.map(|_| Action::Crash { executed: true }));
+        }
+        if let Some(row) = in_flight {
+            actions.push(Action::Deliver(row));
+            // What an idempotent platform has accepted it accepts again.
+            let accepted = self.idempotent && moment.rows[row].is_seen();
+            if moment.mishaps_left > 0 {
+                actions.extend([Action::Expire(row), Action::NotSent(row)]);
+                actions.extend([true, false].map(|executed| Action::LoseResponse { row, executed }));
+            }
+            if moment.mishaps_left > 0 && !accepted {
+                actions.push(Action::Refuse(row));
+            }
+        } else if let Some(row) = unknown {
+            actions.push(Action::ReportLost(row));
+        } else if let Some(row) = moment.rows.iter().position(|row| row.status == Status::Waiting) {
+            actions.push(Action::Attempt(row));
+        }
+    }
+
+    fn next_state(&self, last: &Moment, action: Action) -> Option<Moment> {
+        let mut next = last.clone();
+        if action.is_mishap() {
+            next.mishaps_left -= 1;
+        }
+        let claim = |row: usize| last.rows[row].claim;
+        match action {
+            Action::Begin => self.decide(&mut next, Event::Begin),
+            Action::Tick => {
+                next.now = next.now.max(last.obligation.wake_at()?);
+                self.decide(&mut next, Event::Tick);
+            }
+            Action::AgentEnds(ending) => {
+                if next.run == Run::Stopped {
+                    next.oddities_left -= 1;
+                }
+                next.run = Run::None;
+                next.deciding = Some((ending, next.obligation.clone()));
+            }
+            Action::DecideOnTheEnd => {
+                let (ending, read) = next.deciding.take()?;
+                self.commit(&mut next, ending, &read);
+            }
+            Action::AgentSends => {
+                next.oddities_left -= 1;
+                next.answers += 1;
+                self.decide(&mut next, Event::Sent(Reply::text("the agent's own words")));
+            }
+            Action::PersonCancels => {
+                next.oddities_left -= 1;
+                self.decide(&mut next, Event::Cancelled { by: "cancel".to_owned() });
+            }
+            Action::Attempt(row) => {
+                next.rows[row].status = Status::InFlight;
+                self.decide(&mut next, Event::Attempted { claim: claim(row) });
+            }
+            Action::Deliver(row) => {
+                self.execute(&mut next.rows[row]);
+                next.rows[row].status = Status::Delivered;
+                self.decide(&mut next, Event::Delivered { claim: claim(row), messages: vec!["m".to_owned()] });
+            }
+            Action::RepeatReceipt(row) => {
+                next.oddities_left -= 1;
+                self.decide(&mut next, Event::Delivered { claim: claim(row), messages: vec!["m".to_owned()] });
+            }
+            Action::Refuse(row) => {
+                next.rows[row].status = Status::Dead;
+                let event = if self.has(Bug::TakesRefusalsForReceipts) {
+                    Event::Delivered { claim: claim(row), messages: vec![String::new()] }
+                } else {
+                    Event::Refused { claim: claim(row), reason: "refused".to_owned() }
+                };
+                self.decide(&mut next, event);
+            }
+            Action::Expire(row) => {
+                next.rows[row].status = Status::Dead;
+                self.decide(&mut next, Event::Expired { claim: claim(row), reason: "expired".to_owned() });
+            }
+            Action::NotSent(row) => {
+                let withdrawn = next.rows[row].withdrawn;
+                next.rows[row].status = if withdrawn { Status::Dead } else { Status::Waiting };
+                self.decide(&mut next, Event::NotSent { claim: claim(row) });
+            }
+            Action::LoseResponse { row, executed } => {
+                if executed {
+                    self.execute(&mut next.rows[row]);
+                }
+                next.rows[row].status = Status::Unknown;
+            }
+            Action::ReportLost(row) => {
+                // Unless the guard wants it sent again, that was its last attempt.
+                next.rows[row].status = Status::Dead;
+                self.decide(&mut next, Event::Lost { claim: claim(row), idempotent: self.idempotent });
+            }
+            Action::Crash { executed } => self.crash(&mut next, executed),
+        }
+        (next != *last).then_some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::always("never two", never_two),
+            Property::always("never none at rest", never_none_at_rest),
+            Property::always("settled means seen", settled_means_seen),
+            Property::always("a dead letter has a reason outside", dead_letters_are_the_platforms),
+            Property::always("every debt is paid or a dead letter", debts_are_paid),
+            Property::always("no answer is dropped silently", no_answer_is_dropped),
+            Property::always("the guard does not wait for the past", wakes_are_served),
+        ]
+    }
+}
+
+/// At most one signal is seen; twice only where the platform cannot tell, and then with a label. After
+/// a fallback an answer may follow where the operator wants it.
+fn never_two(world: &World, moment: &Moment) -> bool {
+    let seen = |fallback: bool| {
+        moment.rows.iter().filter(move |row| row.is_final() && row.is_seen() && row.is_fallback == fallback)
+    };
+    let (fallbacks, answers) = (seen(true).count(), seen(false).count());
+    let may_follow = world.policy.late_answer == LateAnswer::Deliver;
+    let copies = |row: &Row| match world.policy.on_unknown {
+        _ if world.idempotent => row.seen == (1, 0),
+        OnUnknown::Hold => row.seen == (1, 0),
+        OnUnknown::Label => row.seen.0 <= 1 && row.seen.1 <= 1,
+        OnUnknown::Resend => row.seen.0 <= 2 && row.seen.1 == 0,
+    };
+    fallbacks <= 1
+        && answers <= 1
+        && (may_follow || fallbacks + answers <= 1)
+        && seen(true).chain(seen(false)).all(copies)
+}
+
+/// When nothing is left to happen, nothing is owed.
+fn never_none_at_rest(world: &World, moment: &Moment) -> bool {
+    moment.obligation.state().is_final() || !world.is_at_rest(moment)
+}
+
+fn settled_means_seen(world: &World, moment: &Moment) -> bool {
+    match moment.obligation.state() {
+        State::Settled(Settlement::Signal { .. }) => moment.rows.iter().any(|row| row.is_final() && row.is_seen()),
+        State::Settled(Settlement::Silence { .. }) => world.owed == Expectation::Nothing,
+        _ => true,
+    }
+}
+
+/// With a ladder and a platform that takes what it is given, no turn becomes a dead letter.
+fn dead_letters_are_the_platforms(world: &World, moment: &Moment) -> bool {
+    let untroubled = moment.mishaps_left == world.mishaps;
+    let is_dead = matches!(moment.obligation.state(), State::Undeliverable { .. });
+    !(untroubled && is_dead && world.owed == Expectation::Answer)
+}
+
+fn debts_are_paid(world: &World, moment: &Moment) -> bool {
+    let deferred = moment.rows.iter().any(|row| !row.is_final() && row.status == Status::Delivered);
+    let paid = moment.rows.iter().any(|row| row.is_final() && row.is_seen());
+    let ended =
+        matches!(moment.obligation.state(), State::Undeliverable { .. } | State::Settled(Settlement::Cancelled { .. }));
+    !deferred || paid || ended || !world.is_at_rest(moment)
+}
+
+fn no_answer_is_dropped(world: &World, moment: &Moment) -> bool {
+    moment.answers_told >= moment.answers || !world.is_at_rest(moment)
+}
+
+fn wakes_are_served(world: &World, moment: &Moment) -> bool {
+    let Some(at) = moment.obligation.wake_at() else { return true };
+    let mut ticked = moment.obligation.clone();
+    let now = moment.now.max(at);
+    let _ = ticked.on(Event::Tick, &world.policy, now);
+    ticked.wake_at().is_none_or(|next| next > now)
+}

@@ -1,0 +1,304 @@
+//! The machine under events in any order, against a model of what a person could see.
+
+use std::time::Duration;
+
+use proptest::{collection::vec, option, prelude::*, sample::select};
+use rejoinder_guard::{
+    Cause, Effect, Event, Expectation, Ladder, LateAnswer, Obligation, OnUnknown, Outcome, Policy, Reply, Rung,
+    Settlement, SignalKind, State, Timestamp, Via,
+};
+
+/// Something that happens; a claim is counted back from the latest.
+#[derive(Clone, Debug)]
+enum Step {
+    Event(Event),
+    Pass(u64),
+    Wake,
+    Attempted(u32),
+    NotSent(u32),
+    Delivered(u32),
+    Refused(u32),
+    Expired(u32),
+    Lost(u32, bool),
+}
+
+fn texts() -> impl Strategy<Value = String> {
+    select(vec!["done", "NO_REPLY", "", "<think>hm", "Done. [SILENT]"]).prop_map(str::to_owned)
+}
+
+fn events() -> impl Strategy<Value = Event> {
+    let outcomes = prop_oneof![
+        4 => texts().prop_map(|text| Outcome::Reply(Reply::text(text))),
+        1 => texts().prop_map(Outcome::React),
+        2 => (option::of(texts()), -10_000_i64..100_000)
+            .prop_map(|(note, due)| Outcome::Defer { note, due: Timestamp::from_millis(due) }),
+        2 => texts().prop_map(Outcome::Silent),
+    ];
+    prop_oneof![
+        6 => Just(Event::Begin),
+        5 => outcomes.prop_map(Event::Outcome),
+        2 => texts().prop_map(|text| Event::Sent(Reply::text(text))),
+        2 => Just(Event::Failed("broken".to_owned())),
+        1 => Just(Event::Unreadable("no key".to_owned())),
+        2 => Just(Event::Recovered),
+        1 => Just(Event::Cancelled { by: "t9".to_owned() }),
+        1 => Just(Event::Merged { into: "t2".to_owned() }),
+        1 => Just(Event::MergeSettled),
+        1 => Just(Event::MergeGivenUp { reason: "blocked".to_owned() }),
+    ]
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let claim = prop_oneof![5 => Just(0_u32), 1 => 1_u32..3];
+    let step = prop_oneof![
+        8 => events().prop_map(Step::Event),
+        1 => (0_u64..60).prop_map(Step::Pass),
+        4 => Just(Step::Wake),
+        4 => claim.clone().prop_map(Step::Attempted),
+        1 => claim.clone().prop_map(Step::NotSent),
+        3 => claim.clone().prop_map(Step::Delivered),
+        2 => claim.clone().prop_map(Step::Refused),
+        1 => claim.clone().prop_map(Step::Expired),
+        2 => (claim, any::<bool>()).prop_map(|(claim, idempotent)| Step::Lost(claim, idempotent)),
+    ];
+    vec(step, 0..40)
+}
+
+fn policies() -> impl Strategy<Value = Policy> {
+    let rung = select(vec![
+        Rung::Say("sorry".to_owned()),
+        Rung::React("😕".to_owned()),
+        Rung::Clarify("which".to_owned()),
+        Rung::Handoff("orchestrator".to_owned()),
+    ]);
+    (
+        option::weighted(0.8, 1_u64..30),
+        30_u64..60,
+        1_u32..4,
+        0_u32..3,
+        select(vec![LateAnswer::Deliver, LateAnswer::Record]),
+        select(vec![OnUnknown::Resend, OnUnknown::Label, OnUnknown::Hold]),
+        vec(rung, 0..4),
+    )
+        .prop_map(|(soft, hard, max_runs, max_deferrals, late_answer, on_unknown, rungs)| Policy {
+            soft_deadline: soft.map(Duration::from_secs),
+            hard_deadline: Duration::from_secs(hard),
+            max_runs,
+            max_deferrals,
+            max_defer: Duration::from_mins(2),
+            late_answer,
+            on_unknown,
+            ladder: Cause::ALL.into_iter().fold(Ladder::empty(), |ladder, cause| ladder.with(cause, rungs.clone())),
+        })
+}
+
+/// What a person could see, and what of it is still on its way.
+#[derive(Debug, Default)]
+struct Seen {
+    on_its_way: Option<u32>,
+    answers: u32,
+    late_answers: u32,
+    deferrals: u32,
+}
+
+fn is_settled_by_a_signal(obligation: &Obligation) -> bool {
+    matches!(obligation.state(), State::Settled(Settlement::Signal { .. }))
+}
+
+struct Turn {
+    obligation: Obligation,
+    policy: Policy,
+    now: Timestamp,
+    seen: Seen,
+}
+
+impl Turn {
+    fn open(owed: Expectation, policy: Policy) -> Self {
+        let now = Timestamp::from_millis(0);
+        Self { obligation: Obligation::open(owed, &policy, None, now), policy, now, seen: Seen::default() }
+    }
+
+    fn take(&mut self, step: Step) -> Result<(), TestCaseError> {
+        let claim = |back: u32| self.obligation.claims().saturating_sub(back);
+        let reason = || "the platform's words".to_owned();
+        let event = match step {
+            Step::Event(event) => event,
+            Step::Pass(secs) => {
+                self.now = self.now + Duration::from_secs(secs);
+                Event::Tick
+            }
+            Step::Wake => {
+                self.now = self.obligation.wake_at().map_or(self.now, |at| at.max(self.now));
+                Event::Tick
+            }
+            Step::Attempted(back) => Event::Attempted { claim: claim(back) },
+            Step::NotSent(back) => Event::NotSent { claim: claim(back) },
+            Step::Delivered(back) => Event::Delivered { claim: claim(back), messages: vec!["m".to_owned()] },
+            Step::Refused(back) => Event::Refused { claim: claim(back), reason: reason() },
+            Step::Expired(back) => Event::Expired { claim: claim(back), reason: reason() },
+            Step::Lost(back, idempotent) => Event::Lost { claim: claim(back), idempotent },
+        };
+        self.on(event)
+    }
+
+    fn on(&mut self, event: Event) -> Result<(), TestCaseError> {
+        let before = self.obligation.clone();
+        self.nothing_happens_before_the_wake()?;
+        self.see(&event);
+        let is_begin = event == Event::Begin;
+        let is_tick = event == Event::Tick;
+        let effects = self.obligation.on(event, &self.policy, self.now).effects;
+        self.check_effects(&before, &effects, is_begin)?;
+        self.check_state(&before)?;
+        if is_tick {
+            prop_assert!(self.obligation.wake_at().is_none_or(|at| at > self.now), "it waits for the past");
+        }
+        Ok(())
+    }
+
+    fn nothing_happens_before_the_wake(&self) -> Result<(), TestCaseError> {
+        if self.obligation.wake_at().is_none_or(|at| at > self.now) {
+            let mut ticked = self.obligation.clone();
+            prop_assert_eq!(ticked.on(Event::Tick, &self.policy, self.now).effects, Vec::new());
+            prop_assert_eq!(&ticked, &self.obligation);
+        }
+        Ok(())
+    }
+
+    /// What the event shows to the person, and what it takes off the way.
+    fn see(&mut self, event: &Event) {
+        let (Event::Delivered { claim, .. } | Event::Refused { claim, .. } | Event::Expired { claim, .. }) = event
+        else {
+            if matches!(event, Event::Lost { claim, .. } if self.seen.on_its_way == Some(*claim)) {
+                // It may be sent again, or something else in its place.
+                self.seen.on_its_way = None;
+            }
+            return;
+        };
+        if let (Event::Delivered { .. }, State::Claimed { signal, .. }) = (event, self.obligation.state())
+            && *claim == self.obligation.claims()
+        {
+            match signal {
+                SignalKind::Deferral => self.seen.deferrals += 1,
+                SignalKind::Reply | SignalKind::Reaction => self.seen.answers += 1,
+            }
+        }
+        if self.seen.on_its_way == Some(*claim) {
+            self.seen.on_its_way = None;
+        }
+    }
+
+    fn check_effects(&mut self, before: &Obligation, effects: &[Effect], is_begin: bool) -> Result<(), TestCaseError> {
+        let now = &self.obligation;
+        let mut claims = before.claims();
+        for effect in effects {
+            match effect {
+                Effect::Send(cleared) => {
+                    let signal = cleared.get();
+                    claims += 1;
+                    prop_assert_eq!(signal.claim, claims);
+                    prop_assert_eq!(self.seen.on_its_way, None, "two claims on their way");
+                    if signal.via == Via::LateAnswer {
+                        self.seen.late_answers += 1;
+                        prop_assert!(is_settled_by_a_signal(now), "a late answer before any");
+                    } else {
+                        prop_assert_eq!(self.seen.answers, 0, "an answer after the answer");
+                        let claimed = matches!(
+                            now.state(),
+                            State::Claimed { signal: kind, via, .. } if *kind == signal.kind() && *via == signal.via
+                        );
+                        prop_assert!(claimed, "sent without a claim");
+                        self.seen.on_its_way = Some(signal.claim);
+                    }
+                }
+                Effect::Withdraw { claim } => {
+                    prop_assert_eq!(*claim, before.claims());
+                    self.seen.on_its_way = None;
+                }
+                Effect::Resend { claim, .. } => {
+                    prop_assert_eq!(*claim, before.claims());
+                    let is_late = matches!(now.state(), State::Settled(_));
+                    self.seen.on_its_way = Some(*claim).filter(|_| !is_late);
+                }
+                Effect::Run { attempt, .. } => {
+                    prop_assert!(is_begin && now.is_running());
+                    prop_assert!(*attempt >= 1 && *attempt <= self.policy.max_runs);
+                }
+                Effect::RunAgain => prop_assert!(now.is_waiting()),
+                Effect::StopRun => prop_assert!(before.is_running() && !now.is_running()),
+                Effect::DeadLetter { reason } => {
+                    prop_assert_eq!(now.state(), &State::Undeliverable { reason: reason.clone() });
+                    self.seen.on_its_way = None;
+                }
+                Effect::Suppress(_) => {}
+            }
+        }
+        prop_assert_eq!(claims, now.claims());
+        prop_assert!(self.seen.late_answers <= 1);
+        Ok(())
+    }
+
+    fn check_state(&self, before: &Obligation) -> Result<(), TestCaseError> {
+        let now = &self.obligation;
+        if before.state().is_final() {
+            prop_assert_eq!(before.state(), now.state(), "a final state was left");
+        }
+        prop_assert_eq!(self.seen.answers, u32::from(is_settled_by_a_signal(now)), "settled and seen are not the same");
+        prop_assert!(now.deferrals() <= self.policy.max_deferrals && self.seen.deferrals <= now.deferrals());
+        prop_assert!(!(now.is_running() && now.is_waiting()));
+
+        let stored = serde_json::to_value(now).expect("an obligation is plain data");
+        if now.state().is_final() {
+            prop_assert!(!now.is_waiting() && (now.is_running() || now.wake_at().is_none()));
+            for held in ["pending", "promised", "cancelled_by"] {
+                prop_assert!(stored.get(held).is_none(), "{held} after the end: {stored}");
+            }
+        }
+        let read: Obligation = serde_json::from_value(stored).expect("what was stored can be read");
+        prop_assert_eq!(&read, now);
+        Ok(())
+    }
+
+    /// What happens when everyone does their part.
+    fn goes_on_well(&mut self) -> Result<(), TestCaseError> {
+        for _ in 0..40 {
+            let state = self.obligation.state().clone();
+            let step = match state {
+                State::Settled(_) | State::Undeliverable { .. } => return Ok(()),
+                State::Merged { .. } => Step::Event(Event::MergeSettled),
+                State::Claimed { .. } => Step::Delivered(0),
+                State::Open | State::Deferred if self.obligation.is_waiting() => Step::Event(Event::Begin),
+                State::Open | State::Deferred if self.obligation.is_running() => {
+                    Step::Event(Event::Outcome(Outcome::Reply(Reply::text("done"))))
+                }
+                State::Open | State::Deferred => Step::Wake,
+            };
+            self.take(step)?;
+        }
+        Err(TestCaseError::fail(format!("it never ends: {:?}", self.obligation)))
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// A3, B8, B10, G5.
+    #[test]
+    fn every_turn_ends_in_one_signal_whatever_happens_on_the_way(
+        is_owed in any::<bool>(),
+        policy in policies(),
+        steps in steps(),
+    ) {
+        let owed = if is_owed { Expectation::Answer } else { Expectation::Nothing };
+        let mut turn = Turn::open(owed, policy);
+        for step in steps {
+            turn.take(step)?;
+        }
+        turn.goes_on_well()?;
+
+        if is_owed {
+            let is_silent = matches!(turn.obligation.state(), State::Settled(Settlement::Silence { .. }));
+            prop_assert!(!is_silent, "silence where an answer was owed");
+        }
+    }
+}
