@@ -1,1 +1,223 @@
 //! The web chat page and its socket.
+//!
+//! A page under `/chat` that shows a conversation with the agent, and the WebSocket that it speaks
+//! (`docs/webchat-protocol.md`). An answer is delivered when its row is stored, and the page reads the
+//! rows: at first, at every change, and again after it was away. Drafts and typing are passed on to
+//! whoever has the conversation open, and to nobody when nobody has.
+//!
+//! It never lets a page of another origin in, never fetches anything from elsewhere, never shows
+//! markup that an agent wrote, and never says "accepted" before the store said so.
+//!
+//! To show something new: a field of `protocol::Turn` or a frame in `protocol.rs` (fields and frames
+//! may be added, pages ignore what they do not know), its words in `docs/webchat-protocol.md`, and its
+//! looks in `assets/turns.js`. To allow more of Markdown: `format.rs`, and its list of known tags in
+//! the tests.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use async_trait::async_trait;
+use rejoinder_core::{
+    Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError,
+    Intake, Receipt, SharedClock, Timestamp, TurnView,
+};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast::error::RecvError};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+mod access;
+mod capabilities;
+mod format;
+mod inbound;
+mod outbound;
+mod protocol;
+mod rooms;
+mod routes;
+mod socket;
+
+pub use access::Access;
+pub use routes::{openapi, router};
+
+use access::Door;
+use protocol::{ServerFrame, Turn};
+use rooms::{Progress, Rooms};
+
+/// Names that a chat cannot have, because `/chat/{name}` is something else.
+pub const RESERVED_NAMES: [&str; 2] = ["assets", "ws"];
+
+/// How many sockets a chat may have open, those that have not said hello included.
+const MAX_SOCKETS: usize = 512;
+
+/// What the operator chose for one web chat.
+#[derive(Clone, Debug)]
+pub struct WebchatSettings {
+    /// Its name: `main` of `webchat.main`. Not one of [`RESERVED_NAMES`].
+    pub name: String,
+    /// Who may use it.
+    pub access: Access,
+    /// What stands at the top of the page.
+    pub title: String,
+    /// What an empty conversation says, as plain text.
+    pub greeting: String,
+    /// Origins (`https://chat.example.org`) whose pages may open the socket besides the one that is asked
+    /// for: needed only behind a proxy that changes `Host`.
+    pub origins: Vec<String>,
+    /// The gateway's clock.
+    pub clock: SharedClock,
+}
+
+/// One web chat: a channel, and what its routes need.
+#[derive(Debug)]
+pub struct WebchatAdapter {
+    channel: ChannelId,
+    title: String,
+    greeting: String,
+    origins: Vec<String>,
+    clock: SharedClock,
+    door: Door,
+    rooms: Arc<Rooms>,
+    places: Arc<Semaphore>,
+    open: RwLock<Option<Open>>,
+}
+
+/// What there is while the channel runs.
+struct Open {
+    reception: Reception,
+    since: Timestamp,
+}
+
+/// What a socket needs of the running channel.
+#[derive(Clone)]
+struct Reception {
+    intake: Intake,
+    closing: CancellationToken,
+    sockets: TaskTracker,
+}
+
+impl std::fmt::Debug for Open {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Open").field("since", &self.since).finish_non_exhaustive()
+    }
+}
+
+impl WebchatAdapter {
+    /// The web chat that `settings` describe; closed until it [runs](ChannelAdapter::run).
+    #[must_use]
+    pub fn new(settings: WebchatSettings) -> Self {
+        let WebchatSettings { name, access, title, greeting, origins, clock } = settings;
+        Self {
+            channel: ChannelId::new("webchat", &name),
+            title,
+            greeting,
+            origins,
+            door: Door::new(access, Arc::clone(&clock)),
+            clock,
+            rooms: Arc::default(),
+            places: Arc::new(Semaphore::new(MAX_SOCKETS)),
+            open: RwLock::new(None),
+        }
+    }
+
+    fn id(&self) -> &ChannelId {
+        &self.channel
+    }
+
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn greeting(&self) -> &str {
+        &self.greeting
+    }
+
+    fn origins(&self) -> &[String] {
+        &self.origins
+    }
+
+    fn door(&self) -> &Door {
+        &self.door
+    }
+
+    fn rooms(&self) -> &Arc<Rooms> {
+        &self.rooms
+    }
+
+    /// A place for one more socket, if there is one.
+    fn place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.places).try_acquire_owned().ok()
+    }
+
+    fn reception(&self) -> Option<Reception> {
+        self.open.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|open| open.reception.clone())
+    }
+
+    fn set_open(&self, open: Option<Open>) {
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = open;
+    }
+
+    fn show(&self, view: &TurnView) {
+        let frame = || ServerFrame::Turn { turn: Turn::from(view) }.to_text();
+        self.rooms.pass(&view.conversation.chat, frame, |mailbox, text| {
+            mailbox.put_turn(view.turn_id, Progress::of(view), text);
+        });
+    }
+}
+
+/// Closes the chat when its run ends, in whatever way.
+struct ClosesAtTheEnd<'a>(&'a WebchatAdapter, CancellationToken);
+
+impl Drop for ClosesAtTheEnd<'_> {
+    fn drop(&mut self) {
+        self.0.set_open(None);
+        self.1.cancel();
+    }
+}
+
+#[async_trait]
+impl ChannelAdapter for WebchatAdapter {
+    fn channel(&self) -> &ChannelId {
+        &self.channel
+    }
+
+    fn capabilities(&self, _conversation: &ConversationRef) -> Capabilities {
+        capabilities::table()
+    }
+
+    fn health(&self) -> ChannelHealth {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        // An open door does not go stale: there is nothing behind it that could be asked.
+        let inbound_at = open.as_ref().map(|open| open.since);
+        ChannelHealth { inbound_at, stale_after: None, problem: None }
+    }
+
+    async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
+        let mut changes = intake.follow();
+        let closing = shutdown.child_token();
+        let sockets = TaskTracker::new();
+        let reception = Reception { intake, closing: closing.clone(), sockets: sockets.clone() };
+        self.set_open(Some(Open { reception, since: self.clock.now() }));
+        let end = ClosesAtTheEnd(self, closing);
+        loop {
+            let change = tokio::select! {
+                () = shutdown.cancelled() => break,
+                change = changes.recv() => change,
+            };
+            match change {
+                Ok(view) => self.show(&view),
+                Err(RecvError::Lagged(missed)) => {
+                    tracing::debug!(channel = %self.channel, missed, "fell behind: every socket reads the store again");
+                    self.rooms.resync();
+                }
+                Err(RecvError::Closed) => return Err(ChannelError::Failed("the core went away".to_owned())),
+            }
+        }
+        drop(end);
+        // Each socket says goodbye within its own bounds; what it was taking in ends first.
+        sockets.close();
+        sockets.wait().await;
+        Ok(())
+    }
+
+    async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
+        outbound::show(&self.rooms, &delivery.conversation().chat, delivery.turn(), delivery.action())?;
+        Ok(Receipt::of(delivery.id().to_string()))
+    }
+}

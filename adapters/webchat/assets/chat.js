@@ -1,0 +1,440 @@
+// The page: puts the conversation, the socket and the person's hands together.
+
+import { Connection } from "./connection.js";
+import { Conversation, isFinal } from "./conversation.js";
+import { Outbox } from "./outbox.js";
+import { newId, recall, remember, tabStorage } from "./storage.js";
+import { dayOf, make, showTurn, showUnsent } from "./turns.js";
+
+const $ = (id) => document.getElementById(id);
+/** A connection that is back this soon was not worth a word. */
+const UNNOTICED = 1_500;
+
+const conversationId = recall("conversation") ?? newId();
+remember("conversation", conversationId);
+const conversation = new Conversation();
+const items = new Map();
+let maxTextBytes = Infinity;
+let missedFrom = null;
+let lostAt = null;
+let isStopping = false;
+let isLoadingOlder = false;
+let unreadCount = 0;
+const title = document.title;
+
+const connection = new Connection({
+  url: `${location.origin.replace(/^http/, "ws")}${location.pathname.replace(/\/+$/, "")}/ws`,
+  hello: () => {
+    const token = recall("token") ?? recall("token", tabStorage());
+    return { type: "hello", protocol: 1, conversation: conversationId, ...(token && { token }) };
+  },
+  onFrame: (frame) => hear[frame.type]?.(frame),
+  onState: showState,
+});
+const outbox = new Outbox({ conversation: conversationId, send: (frame) => connection.send(frame), onChange: () => show() });
+
+// --- What the server says ---
+
+const hear = {
+  welcome(frame) {
+    maxTextBytes = frame.max_text_bytes;
+    $("title").textContent = frame.title;
+    $("greeting-text").textContent = frame.greeting;
+    const wasHere = conversation.turns.length > 0;
+    const isWorthAWord = lostAt !== null && Date.now() - lostAt > UNNOTICED;
+    lostAt = null;
+    const news = conversation.sync(frame.turns, frame.more);
+    if (wasHere && isWorthAWord) missedFrom = news[0] ?? null;
+    $("conversation").setAttribute("aria-busy", "false");
+    isLoadingOlder = false;
+    show();
+    if (wasHere) news.forEach(announce);
+    outbox.restart();
+  },
+  sync(frame) {
+    const news = conversation.sync(frame.turns, frame.more);
+    show();
+    news.forEach(announce);
+  },
+  history(frame) {
+    const view = $("conversation");
+    const below = view.scrollHeight - view.scrollTop;
+    conversation.putOlder(frame.turns, frame.more);
+    isLoadingOlder = false;
+    show();
+    view.scrollTop = view.scrollHeight - below;
+  },
+  accepted({ id, turn_id }) {
+    const entry = outbox.entries.find((entry) => entry.id === id);
+    if (entry && turn_id && !conversation.turn(turn_id)) {
+      const at = new Date().toISOString();
+      conversation.put({ turn_id, at, text: entry.text, status: "accepted", shown: null, isOurs: true });
+      adopt(id, turn_id);
+    }
+    outbox.accepted(id);
+  },
+  turn({ turn }) {
+    if (!conversation.put(turn)) return;
+    if (isFinal(turn)) isStopping = false;
+    show();
+    announce(turn.turn_id);
+  },
+  draft({ turn_id, html }) {
+    const isNew = conversation.draft(turn_id) === undefined;
+    conversation.putDraft(turn_id, html);
+    const turn = conversation.turn(turn_id);
+    const item = items.get(turn_id);
+    if (!turn || !item) return;
+    if (isNew) show();
+    else keepingPlace(() => showTurn(item, turn, item.context = { ...item.context, draft: html }));
+  },
+  typing({ turn_id, on }) {
+    conversation.putTyping(turn_id, on);
+    show();
+  },
+  error({ id, code, message, retry }) {
+    if (code === "token_required" || code === "token_wrong") return askForToken(code === "token_wrong" ? message : "");
+    if (code === "bad_conversation") return startAnew();
+    if (code === "unsupported_protocol") {
+      connection.close();
+      return showBanner(message, "Load again", () => location.reload());
+    }
+    if (id) return outbox.refused(id, message, retry);
+    isLoadingOlder = false;
+    isStopping = false;
+    show();
+  },
+};
+
+/** The bubble that was waiting becomes its turn's, so that nothing jumps. */
+function adopt(unsentId, turnId) {
+  const item = items.get(unsentId);
+  if (!item) return;
+  items.delete(unsentId);
+  delete item.dataset.unsent;
+  items.set(turnId, item);
+}
+
+// --- What is shown ---
+
+function show() {
+  keepingPlace(() => {
+    const turns = conversation.turns;
+    const unfinished = conversation.unfinished;
+    // A turn that came before its "accepted" is the same thing said: shown once.
+    const unsent = outbox.entries.filter((entry) => !(entry.wasSent && turns.some((turn) => isSame(turn, entry))));
+    const wanted = [];
+    turns.forEach((turn, index) => {
+      const day = dayOf(turn.at);
+      const next = turns[index + 1] ?? unsent[0];
+      const isWriting = conversation.isTyping(turn.turn_id) || turn === unfinished[0];
+      const item = itemOf(turn.turn_id);
+      item.context = {
+        day: index === 0 || day !== dayOf(turns[index - 1].at) ? day : null,
+        isMissed: turn.turn_id === missedFrom,
+        draft: conversation.draft(turn.turn_id),
+        activity: isFinal(turn) ? null : isWriting ? "writing" : "waiting",
+        hasDraft: conversation.draft(turn.turn_id) !== undefined,
+        canPick: !next,
+        picked: turn.shown?.choices?.includes(next?.text) ? next.text : null,
+      };
+      showTurn(item, turn, item.context);
+      wanted.push(item);
+    });
+    for (const entry of unsent) {
+      const item = itemOf(entry.id);
+      showUnsent(item, entry, connection.isOnline);
+      wanted.push(item);
+    }
+    arrange($("turns"), wanted);
+    $("older").hidden = !conversation.hasOlder;
+    $("older").disabled = isLoadingOlder || !connection.isOnline;
+    $("greeting").hidden = wanted.length > 0 || $("conversation").getAttribute("aria-busy") === "true";
+    $("stop").hidden = unfinished.length === 0;
+    $("stop").disabled = isStopping || !connection.isOnline;
+  });
+}
+
+function isSame(turn, entry) {
+  return turn.text === entry.text && Date.parse(turn.at) > entry.at - 60_000 && !turn.isOurs;
+}
+
+function itemOf(id) {
+  if (!items.has(id)) items.set(id, make("li"));
+  return items.get(id);
+}
+
+function arrange(list, wanted) {
+  const kept = new Set(wanted);
+  for (const [id, item] of items) {
+    if (kept.has(item)) continue;
+    item.remove();
+    items.delete(id);
+  }
+  wanted.forEach((item, index) => {
+    if (list.children[index] !== item) list.insertBefore(item, list.children[index] ?? null);
+  });
+}
+
+/** Whoever reads the end goes on reading the end; whoever reads further up is not moved. */
+let readsTheEnd = true;
+
+function keepingPlace(change) {
+  change();
+  if (readsTheEnd) toTheEnd();
+  else $("latest").hidden = false;
+}
+
+function toTheEnd() {
+  const view = $("conversation");
+  view.scrollTop = view.scrollHeight;
+  readsTheEnd = true;
+  $("latest").hidden = true;
+}
+
+$("conversation").addEventListener("scroll", () => {
+  const view = $("conversation");
+  readsTheEnd = view.scrollHeight - view.scrollTop - view.clientHeight < 60;
+  if (readsTheEnd) $("latest").hidden = true;
+}, { passive: true });
+new ResizeObserver(() => readsTheEnd && toTheEnd()).observe($("conversation"));
+$("latest").addEventListener("click", toTheEnd);
+
+/** Says a turn's new words to who cannot see them, and counts them for who looks elsewhere. */
+function announce(turnId) {
+  const turn = conversation.turn(turnId);
+  if (!turn?.shown) return;
+  const words = turn.shown.signal === "reaction" ? `Reaction: ${turn.shown.text}` : items.get(turnId)?.querySelector(".answer")?.innerText;
+  $("announcer").textContent = (words ?? "").slice(0, 1_000);
+  if (document.hidden && isFinal(turn)) document.title = `(${(unreadCount += 1)}) ${title}`;
+}
+
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden) return;
+  unreadCount = 0;
+  document.title = title;
+});
+
+// --- The connection ---
+
+let bannerTimer = 0;
+
+function showState(state) {
+  const words = { connecting: "Connecting…", online: "Connected", waiting: "Reconnecting…", offline: "Offline", closed: "Not connected" };
+  // A try to reconnect is no news while it lasts.
+  if (state !== "connecting" || lostAt === null) $("connection").textContent = words[state];
+  document.documentElement.dataset.connection = state;
+  if (state === "online") {
+    clearTimeout(bannerTimer);
+    bannerTimer = 0;
+    $("banner").hidden = true;
+  } else if (state === "waiting" || state === "offline") {
+    lostAt ??= Date.now();
+    conversation.silence();
+    const banner = () =>
+      navigator.onLine
+        ? showBanner("The connection was lost. What you write is kept and will be sent.", "Try now", () => connection.tryNow())
+        : showBanner("You are offline. What you write is kept and will be sent.", "Try now", () => connection.tryNow());
+    if (!$("banner").hidden) banner();
+    else bannerTimer ||= setTimeout(banner, UNNOTICED);
+  }
+  queueMicrotask(show);
+}
+
+function showBanner(words, label, act) {
+  if ($("banner-text").textContent !== words) $("banner-text").textContent = words;
+  $("banner").hidden = false;
+  $("banner-action").textContent = label;
+  $("banner-action").hidden = false;
+  $("banner-action").onclick = act;
+}
+
+// --- What the person does ---
+
+const text = $("text");
+
+function bytes(words) {
+  return new TextEncoder().encode(words).length;
+}
+
+function fit() {
+  text.style.height = "auto";
+  text.style.height = `${text.scrollHeight}px`;
+  const isTooLong = bytes(text.value) > maxTextBytes;
+  $("send").disabled = text.value.trim() === "" || isTooLong;
+  $("note").hidden = !isTooLong;
+  const words = isTooLong ? "That is too long for one message. Please send it in parts." : "";
+  if ($("note").textContent !== words) $("note").textContent = words;
+  $("composer").classList.toggle("too-long", isTooLong);
+}
+
+function sendText() {
+  fit();
+  if ($("send").disabled) return;
+  const words = text.value;
+  text.value = "";
+  remember("unfinished", null);
+  missedFrom = null;
+  readsTheEnd = true;
+  fit();
+  outbox.say(words);
+}
+
+$("composer").addEventListener("submit", (event) => {
+  event.preventDefault();
+  sendText();
+  text.focus();
+});
+text.addEventListener("input", () => {
+  fit();
+  remember("unfinished", text.value);
+});
+text.addEventListener("keydown", (event) => {
+  // Enter also ends a composition (Japanese, Chinese, …): 229 is how older WebKit says so.
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+  event.preventDefault();
+  sendText();
+});
+
+$("stop").addEventListener("click", () => {
+  isStopping = connection.send({ type: "stop" });
+  show();
+  text.focus();
+});
+
+$("older").addEventListener("click", () => {
+  const first = conversation.turns[0];
+  isLoadingOlder = Boolean(first) && connection.send({ type: "older", before: first.turn_id });
+  show();
+});
+
+$("turns").addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  const item = button?.closest("li[data-turn-id], li[data-unsent]");
+  if (!button || !item) return;
+  const { copy, choice, unsentAct } = button.dataset;
+  if (copy) copyWords(button, copy === "code" ? button.closest(".code").querySelector("code").textContent : conversation.turn(item.dataset.turnId).shown.text);
+  else if (choice !== undefined) pick(item.dataset.turnId, Number(choice));
+  else if (unsentAct === "retry") outbox.retry(item.dataset.unsent);
+  else if (unsentAct) takeBack(item.dataset.unsent, unsentAct === "edit");
+});
+
+function pick(turnId, choice) {
+  const words = conversation.turn(turnId).shown.choices[choice];
+  readsTheEnd = true;
+  outbox.choose(turnId, choice, words);
+  text.focus({ preventScroll: true });
+}
+
+function takeBack(id, isEdited) {
+  const entry = outbox.discard(id);
+  if (isEdited && entry) {
+    text.value = [entry.text, text.value].filter(Boolean).join("\n");
+    remember("unfinished", text.value);
+    fit();
+  }
+  text.focus();
+}
+
+async function copyWords(button, words) {
+  const isCopied = await toClipboard(words);
+  button.textContent = isCopied ? "Copied" : "Not copied";
+  setTimeout(() => (button.textContent = "Copy"), 1_500);
+}
+
+async function toClipboard(words) {
+  try {
+    await navigator.clipboard.writeText(words);
+    return true;
+  } catch {
+    // Pages over plain HTTP have no clipboard of their own.
+    const field = make("textarea", { value: words, className: "unseen" });
+    document.body.append(field);
+    field.select();
+    const isCopied = document.execCommand("copy");
+    field.remove();
+    return isCopied;
+  }
+}
+
+// --- A new conversation ---
+
+$("new").addEventListener("click", () => {
+  if (conversation.turns.length === 0 && outbox.entries.length === 0) return text.focus();
+  const unsent = outbox.entries.length;
+  const loss = unsent === 1 ? " One message was not sent and is lost." : ` ${unsent} messages were not sent and are lost.`;
+  $("new-text").textContent = `This one will no longer be shown here.${unsent ? loss : ""}`;
+  $("new-dialog").showModal();
+});
+$("new-cancel").addEventListener("click", () => $("new-dialog").close());
+$("new-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  startAnew();
+});
+
+function startAnew() {
+  outbox.clear();
+  remember("conversation", newId());
+  location.reload();
+}
+
+// --- The token ---
+
+function askForToken(problem) {
+  connection.close();
+  remember("token", null);
+  remember("token", null, tabStorage());
+  $("token-note").textContent = problem;
+  $("token-note").hidden = !problem;
+  $("token").value = "";
+  if (!$("token-dialog").open) $("token-dialog").showModal();
+  $("token").focus();
+}
+
+// Without the token there is nothing behind the dialog.
+$("token-dialog").addEventListener("cancel", (event) => event.preventDefault());
+$("token-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  remember("token", $("token").value.trim(), $("token-keep").checked ? undefined : tabStorage());
+  $("token-dialog").close();
+  connection.open();
+});
+
+// --- The theme ---
+
+const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
+
+function showTheme() {
+  const isDark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : systemIsDark.matches;
+  $("theme").setAttribute("aria-label", `Switch to ${isDark ? "light" : "dark"} theme`);
+  $("theme").title = $("theme").getAttribute("aria-label");
+  document.querySelector('meta[name="theme-color"]').content = getComputedStyle(document.body).backgroundColor;
+  return isDark;
+}
+
+$("theme").addEventListener("click", () => {
+  const theme = showTheme() ? "light" : "dark";
+  // Back to the system's own choice is no choice to remember.
+  const isSystem = (theme === "dark") === systemIsDark.matches;
+  document.documentElement.dataset.theme = theme;
+  try {
+    if (isSystem) localStorage.removeItem("rejoinder:theme");
+    else localStorage.setItem("rejoinder:theme", theme);
+  } catch {
+    // Not remembered.
+  }
+  if (isSystem) delete document.documentElement.dataset.theme;
+  showTheme();
+});
+systemIsDark.addEventListener("change", showTheme);
+
+// --- Begin ---
+
+showTheme();
+text.value = recall("unfinished") ?? "";
+fit();
+// On a phone, focus would bring up the keyboard.
+if (matchMedia("(pointer: fine)").matches) text.focus();
+// Notices run out, days end.
+setInterval(show, 30_000);
+connection.open();

@@ -1,0 +1,133 @@
+// The socket: opened, greeted, kept alive, and opened again when it ends.
+
+const FIRST_PAUSE = 500;
+const LONGEST_PAUSE = 15_000;
+const OPENED_WITHIN = 10_000;
+/** The server pings every 25 s: this is two of them, and some. */
+const SILENT_FOR = 60_000;
+const PONG_WITHIN = 5_000;
+
+export class Connection {
+  #url;
+  #hello;
+  #onFrame;
+  #onState;
+  #socket = null;
+  #state = "connecting";
+  #failures = 0;
+  #heardAt = 0;
+  #timers = new Map();
+
+  /**
+   * `hello()` makes the first frame, `onFrame(frame)` hears all others, `onState(state, nextTryAt)` hears of
+   * `connecting`, `online`, `waiting` (for the next try), `offline` (the device has no network) and
+   * `closed` (by `close()`).
+   */
+  constructor({ url, hello, onFrame, onState }) {
+    this.#url = url;
+    this.#hello = hello;
+    this.#onFrame = onFrame;
+    this.#onState = onState;
+    addEventListener("online", () => this.tryNow());
+    addEventListener("offline", () => this.#drop());
+    addEventListener("pageshow", (event) => event.persisted && this.tryNow());
+    document.addEventListener("visibilitychange", () => !document.hidden && this.#check());
+    setInterval(() => this.#watch(), 10_000);
+  }
+
+  get isOnline() {
+    return this.#state === "online";
+  }
+
+  open() {
+    this.#forget();
+    this.#set("connecting");
+    const socket = new WebSocket(this.#url);
+    this.#socket = socket;
+    this.#after("open", OPENED_WITHIN, () => this.#drop());
+    socket.onopen = () => socket.send(JSON.stringify(this.#hello()));
+    socket.onmessage = (event) => this.#hear(socket, event.data);
+    socket.onclose = () => this.#drop();
+  }
+
+  /** Ends it, and does not open it again. */
+  close() {
+    this.#forget();
+    this.#set("closed");
+  }
+
+  /** Whether it was handed over; not whether it arrived. */
+  send(frame) {
+    if (!this.isOnline || this.#socket.readyState !== WebSocket.OPEN) return false;
+    this.#socket.send(JSON.stringify(frame));
+    return true;
+  }
+
+  tryNow() {
+    if (this.#state === "waiting" || this.#state === "offline") {
+      this.#failures = 0;
+      this.open();
+    } else {
+      this.#check();
+    }
+  }
+
+  #hear(socket, text) {
+    if (socket !== this.#socket) return;
+    this.#heardAt = Date.now();
+    this.#cancel("pong");
+    const frame = JSON.parse(text);
+    if (frame.type === "ping") return void this.send({ type: "pong" });
+    if (frame.type === "pong") return;
+    if (frame.type === "welcome") {
+      this.#cancel("open");
+      this.#failures = 0;
+      this.#set("online");
+    }
+    this.#onFrame(frame);
+  }
+
+  /** A device that slept does not know that its socket is gone. */
+  #check() {
+    if (this.#state === "waiting" || this.#state === "offline") return this.open();
+    if (this.send({ type: "ping" })) this.#after("pong", PONG_WITHIN, () => this.#drop());
+  }
+
+  #watch() {
+    if (this.isOnline && Date.now() - this.#heardAt > SILENT_FOR) this.#drop();
+  }
+
+  #drop() {
+    if (this.#state === "closed") return;
+    this.#forget();
+    const pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** this.#failures) * (0.5 + Math.random());
+    this.#failures += 1;
+    // Where the device says that it has no network, it may be wrong about this machine's own.
+    this.#set(navigator.onLine ? "waiting" : "offline");
+    this.#after("retry", pause, () => this.open());
+  }
+
+  #forget() {
+    for (const name of [...this.#timers.keys()]) this.#cancel(name);
+    const socket = this.#socket;
+    this.#socket = null;
+    if (!socket) return;
+    socket.onopen = socket.onmessage = socket.onclose = null;
+    socket.close();
+  }
+
+  #set(state) {
+    this.#state = state;
+    this.#onState(state);
+  }
+
+  #after(name, pause, act) {
+    this.#cancel(name);
+    this.#timers.set(name, setTimeout(act, pause));
+  }
+
+  #cancel(name) {
+    clearTimeout(this.#timers.get(name));
+    this.#timers.delete(name);
+  }
+}

@@ -1,0 +1,101 @@
+// What is known of the conversation. No DOM here.
+
+const RANK = { accepted: 0, deferred: 1 };
+const FINAL = 2;
+/** A typing notice is renewed every 10 s while it holds. */
+const TYPING_LASTS = 25_000;
+const COMMANDS = new Set(["/stop", "/cancel", "/new", "/reset"]);
+
+export class Conversation {
+  #turns = new Map();
+  #drafts = new Map();
+  #typing = new Map();
+  /** Whether there are turns before the first one. */
+  hasOlder = false;
+
+  /** The turns, the oldest first: their ids sort by time. */
+  get turns() {
+    return [...this.#turns.values()].sort((a, b) => (a.turn_id < b.turn_id ? -1 : 1));
+  }
+
+  turn(id) {
+    return this.#turns.get(id);
+  }
+
+  draft(id) {
+    return this.#drafts.get(id);
+  }
+
+  isTyping(id) {
+    return Date.now() - (this.#typing.get(id) ?? -Infinity) < TYPING_LASTS;
+  }
+
+  /** What something runs for, or waits to. */
+  get unfinished() {
+    return this.turns.filter((turn) => !isFinal(turn) && !isCommand(turn));
+  }
+
+  /** Takes a turn in unless it is older news than what is known; says whether it was news. */
+  put(turn) {
+    const known = this.#turns.get(turn.turn_id);
+    if (known && !isNewer(turn, known)) return false;
+    this.#turns.set(turn.turn_id, turn);
+    if (isFinal(turn)) this.#forgetPassing(turn.turn_id);
+    return true;
+  }
+
+  /** The last turns, as the server has them now; returns the ids of those that are news. */
+  sync(turns, more) {
+    this.#drafts.clear();
+    this.#typing.clear();
+    const first = turns[0]?.turn_id;
+    const meets = !more || (first && this.#turns.has(first));
+    // Too much was missed to be joined to what is here: the rest is asked for again.
+    if (!meets) this.#turns.clear();
+    if (this.#turns.size === 0 || !meets) this.hasOlder = more;
+    return turns.filter((turn) => this.put(turn)).map((turn) => turn.turn_id);
+  }
+
+  putOlder(turns, more) {
+    for (const turn of turns) this.put(turn);
+    this.hasOlder = more;
+  }
+
+  /** A draft that comes after the last word is late, and no news. */
+  putDraft(id, html) {
+    const turn = this.#turns.get(id);
+    if (turn && isFinal(turn)) return;
+    this.#drafts.set(id, html);
+  }
+
+  putTyping(id, on) {
+    if (on) this.#typing.set(id, Date.now());
+    else this.#typing.delete(id);
+  }
+
+  /** Nothing is heard any more, so nothing is known to be typed. */
+  silence() {
+    this.#typing.clear();
+  }
+
+  #forgetPassing(id) {
+    this.#drafts.delete(id);
+    this.#typing.delete(id);
+  }
+}
+
+export function isFinal(turn) {
+  return !(turn.status in RANK);
+}
+
+/** The gateway's own commands are answered in a line. */
+export function isCommand(turn) {
+  return COMMANDS.has(turn.text.trim());
+}
+
+function isNewer(turn, known) {
+  const rank = (turn) => RANK[turn.status] ?? FINAL;
+  if (rank(turn) !== rank(known)) return rank(turn) > rank(known);
+  const shownAt = (turn) => (turn.shown ? Date.parse(turn.shown.at) : 0);
+  return known.isOurs || shownAt(turn) > shownAt(known);
+}

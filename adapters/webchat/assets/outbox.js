@@ -1,0 +1,122 @@
+// What the person said and the server has not accepted yet: kept on this device, sent in order, one at
+// a time, always under the same id, so that nothing is lost and nothing is doubled.
+
+import { newId, recall, remember, remembered } from "./storage.js";
+
+const FIRST_PAUSE = 2_000;
+const LONGEST_PAUSE = 30_000;
+
+export class Outbox {
+  #conversation;
+  #send;
+  #onChange;
+  #entries = [];
+  #inFlight = null;
+  #pause = FIRST_PAUSE;
+  #timer = 0;
+
+  /** `send(frame)` says whether the frame was handed over. */
+  constructor({ conversation, send, onChange }) {
+    this.#conversation = conversation;
+    this.#send = send;
+    this.#onChange = onChange;
+    for (const name of remembered("unsent:")) {
+      const entry = JSON.parse(recall(name) ?? "null");
+      if (entry?.conversation === conversation) this.#entries.push(entry);
+    }
+    this.#entries.sort((a, b) => a.at - b.at);
+  }
+
+  /** What waits, the oldest first: `{id, at, text, turn_id?, choice?, problem?, wasSent?}`. */
+  get entries() {
+    return this.#entries;
+  }
+
+  say(text) {
+    this.#add({ text });
+  }
+
+  choose(turn_id, choice, text) {
+    this.#add({ text, turn_id, choice });
+  }
+
+  /** The socket is new: what was under way may not have arrived. */
+  restart() {
+    this.#inFlight = null;
+    this.#flush();
+  }
+
+  accepted(id) {
+    this.#pause = FIRST_PAUSE;
+    const entry = this.#remove(id);
+    this.#flush();
+    return entry;
+  }
+
+  refused(id, message, retry) {
+    const entry = this.#entries.find((entry) => entry.id === id);
+    if (this.#inFlight === id) this.#inFlight = null;
+    if (!entry) return;
+    if (retry) {
+      clearTimeout(this.#timer);
+      this.#timer = setTimeout(() => this.#flush(), this.#pause);
+      this.#pause = Math.min(LONGEST_PAUSE, this.#pause * 2);
+    } else {
+      entry.problem = message;
+      this.#keep(entry);
+      this.#flush();
+    }
+    this.#onChange();
+  }
+
+  retry(id) {
+    const entry = this.#entries.find((entry) => entry.id === id);
+    if (!entry) return;
+    delete entry.problem;
+    this.#keep(entry);
+    this.#onChange();
+    this.#flush();
+  }
+
+  discard(id) {
+    return this.#remove(id);
+  }
+
+  clear() {
+    for (const entry of [...this.#entries]) this.#remove(entry.id);
+  }
+
+  #add(what) {
+    const entry = { id: newId(), conversation: this.#conversation, at: Date.now(), ...what };
+    this.#entries.push(entry);
+    this.#keep(entry);
+    this.#onChange();
+    this.#flush();
+  }
+
+  #flush() {
+    clearTimeout(this.#timer);
+    if (this.#inFlight) return;
+    const entry = this.#entries.find((entry) => !entry.problem);
+    if (!entry) return;
+    const { id, text, turn_id, choice } = entry;
+    const frame = turn_id ? { type: "choose", id, turn_id, choice } : { type: "message", id, text };
+    if (!this.#send(frame)) return;
+    this.#inFlight = id;
+    entry.wasSent = true;
+    this.#keep(entry);
+  }
+
+  #keep(entry) {
+    remember(`unsent:${entry.id}`, JSON.stringify(entry));
+  }
+
+  #remove(id) {
+    const entry = this.#entries.find((entry) => entry.id === id);
+    this.#entries = this.#entries.filter((entry) => entry.id !== id);
+    if (this.#inFlight === id) this.#inFlight = null;
+    remember(`unsent:${id}`, null);
+    this.#onChange();
+    return entry;
+  }
+}

@@ -1,0 +1,54 @@
+// What this device remembers. Storage may be missing or full (private windows): then nothing is
+// remembered, and everything else works.
+
+const PREFIX = `rejoinder:${location.pathname.replace(/\/+$/, "")}:`;
+
+export function recall(name, area = localStorageOrNull()) {
+  try {
+    return area?.getItem(PREFIX + name) ?? null;
+  } catch {
+    return null;
+  }
+}
+
+export function remember(name, value, area = localStorageOrNull()) {
+  try {
+    if (value === null || value === "") area?.removeItem(PREFIX + name);
+    else area?.setItem(PREFIX + name, value);
+  } catch {
+    // Not remembered.
+  }
+}
+
+/** The names that start with `start`. */
+export function remembered(start) {
+  try {
+    const prefix = PREFIX + start;
+    return Object.keys(localStorage).filter((key) => key.startsWith(prefix)).map((key) => key.slice(PREFIX.length));
+  } catch {
+    return [];
+  }
+}
+
+/** Until the tab is closed. */
+export function tabStorage() {
+  try {
+    return sessionStorage;
+  } catch {
+    return null;
+  }
+}
+
+function localStorageOrNull() {
+  try {
+    return localStorage;
+  } catch {
+    return null;
+  }
+}
+
+/** 132 random bits. */
+export function newId() {
+  const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  return Array.from(crypto.getRandomValues(new Uint8Array(22)), (byte) => letters[byte & 63]).join("");
+}

@@ -1,0 +1,315 @@
+//! Who may come in: the `Host` and `Origin` of what arrives, and the token.
+//!
+//! A page elsewhere must not reach a chat on this machine. It cannot choose the `Origin` that its
+//! browser sends, and after rebinding its own name to 127.0.0.1 it still sends that name as `Host`.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    time::Duration,
+};
+
+use axum::{
+    extract::ConnectInfo,
+    http::{HeaderMap, HeaderName, header, request::Parts, uri::Authority},
+};
+use rejoinder_core::SharedClock;
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use tokio::sync::Mutex;
+use url::Url;
+
+/// Who may use a chat.
+#[derive(Clone, Debug)]
+pub enum Access {
+    /// Anyone on this machine, and nobody else.
+    Loopback,
+    /// Whoever has the token, from anywhere.
+    Token(SecretString),
+}
+
+/// Why something was not let in. The words are for the operator who reads the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    #[error("the Host header is missing or cannot be read")]
+    NoHost,
+    #[error("this chat is open on this machine only: use http://localhost or http://127.0.0.1")]
+    ForeignHost,
+    #[error("this chat is open on this machine only, and this came from another one")]
+    ForeignPeer,
+    #[error("this chat is open on this machine only, and this came through a proxy: set `access = \"token\"`")]
+    Proxied,
+    #[error("the socket was opened by a page of another origin")]
+    ForeignOrigin,
+}
+
+/// What a proxy adds when it passes something on.
+const PROXY_HEADERS: [HeaderName; 4] = [
+    header::FORWARDED,
+    HeaderName::from_static("x-forwarded-for"),
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("x-real-ip"),
+];
+
+/// The host (and port) that was asked for, if `access` lets it in.
+pub(crate) fn admit(access: &Access, parts: &Parts) -> Result<Authority, Refused> {
+    let host = host(parts)?;
+    if matches!(access, Access::Loopback) {
+        if !names_loopback(host.host()) {
+            return Err(Refused::ForeignHost);
+        }
+        if parts
+            .extensions
+            .get::<ConnectInfo<SocketAddr>>()
+            .is_some_and(|peer| !peer.0.ip().to_canonical().is_loopback())
+        {
+            return Err(Refused::ForeignPeer);
+        }
+        if PROXY_HEADERS.iter().any(|name| parts.headers.contains_key(name)) {
+            return Err(Refused::Proxied);
+        }
+    }
+    Ok(host)
+}
+
+fn host(parts: &Parts) -> Result<Authority, Refused> {
+    let mut named = parts.headers.get_all(header::HOST).iter();
+    let host = match (named.next(), named.next()) {
+        (Some(host), None) => host.to_str().ok().and_then(|host| host.parse().ok()),
+        (None, _) => parts.uri.authority().cloned(),
+        (Some(_), Some(_)) => None,
+    };
+    host.filter(|host: &Authority| !host.host().is_empty() && !host.as_str().contains('@')).ok_or(Refused::NoHost)
+}
+
+fn names_loopback(host: &str) -> bool {
+    let host = host.to_ascii_lowercase();
+    if host == "localhost" || host.ends_with(".localhost") {
+        return true;
+    }
+    let ip = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+        Some(host) => host.parse::<Ipv6Addr>().map(IpAddr::V6),
+        None => host.parse::<Ipv4Addr>().map(IpAddr::V4),
+    };
+    ip.is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Whether a socket may be opened by where it says it comes from: a page on `host` itself, or on one of
+/// `origins`.
+///
+/// Every browser sends `Origin` with a socket (RFC 6455, section 4.1, point 8), so what sends none is no page.
+pub(crate) fn check_origin(headers: &HeaderMap, host: &Authority, origins: &[String]) -> Result<(), Refused> {
+    let mut sent = headers.get_all(header::ORIGIN).iter();
+    let origin = match (sent.next(), sent.next()) {
+        (None, _) => return Ok(()),
+        (Some(origin), None) => origin.to_str().ok(),
+        (Some(_), Some(_)) => None,
+    };
+    let origin = origin.ok_or(Refused::ForeignOrigin)?;
+    let known = || origins.iter().any(|known| known.trim_end_matches('/').eq_ignore_ascii_case(origin));
+    if is_origin_of(origin, host) || known() { Ok(()) } else { Err(Refused::ForeignOrigin) }
+}
+
+fn is_origin_of(origin: &str, host: &Authority) -> bool {
+    let Ok(origin) = Url::parse(origin) else { return false };
+    let default_port = match origin.scheme() {
+        "http" => 80,
+        "https" => 443,
+        _ => return false,
+    };
+    origin.host_str().is_some_and(|name| name.eq_ignore_ascii_case(host.host()))
+        && origin.port().unwrap_or(default_port) == host.port_u16().unwrap_or(default_port)
+}
+
+/// How long a wrong token waits for its answer; one wrong token is answered after the other.
+const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(500);
+
+/// Compares tokens, and makes guessing slow: two a second over all sockets, whatever their number. The
+/// right token never waits.
+#[derive(Debug)]
+pub(crate) struct Door {
+    access: Access,
+    clock: SharedClock,
+    wrong: Mutex<()>,
+}
+
+/// What the door says to a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    Welcome,
+    TokenRequired,
+    TokenWrong,
+}
+
+impl Door {
+    pub(crate) fn new(access: Access, clock: SharedClock) -> Self {
+        Self { access, clock, wrong: Mutex::new(()) }
+    }
+
+    pub(crate) const fn access(&self) -> &Access {
+        &self.access
+    }
+
+    pub(crate) async fn knock(&self, token: Option<&SecretString>) -> Entry {
+        let Access::Token(expected) = &self.access else { return Entry::Welcome };
+        let Some(token) = token else { return Entry::TokenRequired };
+        // Hashes are of one length, so that the comparison does not tell the token's.
+        let [expected, token] = [expected, token].map(|secret| Sha256::digest(secret.expose_secret()));
+        if expected.ct_eq(&token).into() {
+            return Entry::Welcome;
+        }
+        let _in_line = self.wrong.lock().await;
+        self.clock.sleep(WRONG_TOKEN_PAUSE).await;
+        Entry::TokenWrong
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::http::Request;
+    use rejoinder_core::SystemClock;
+    use rstest::rstest;
+
+    use super::*;
+
+    fn parts(headers: &[(&str, &str)]) -> Parts {
+        let mut request = Request::builder().uri("/chat");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).expect("a request that can be built").into_parts().0
+    }
+
+    #[rstest]
+    #[case("localhost")]
+    #[case("localhost:7420")]
+    #[case("LocalHost:7420")]
+    #[case("chat.localhost:7420")]
+    #[case("127.0.0.1:7420")]
+    #[case("127.8.8.8")]
+    #[case("[::1]:7420")]
+    fn a_loopback_host_is_let_in(#[case] host: &str) {
+        assert!(admit(&Access::Loopback, &parts(&[("host", host)])).is_ok());
+    }
+
+    #[rstest]
+    #[case("evil.example")]
+    #[case("evil.example:7420")]
+    #[case("localhost.evil.example")]
+    #[case("127.0.0.1.evil.example")]
+    #[case("notlocalhost")]
+    #[case("192.168.1.7:7420")]
+    #[case("0.0.0.0:7420")]
+    #[case("2130706433")]
+    #[case("[::ffff:192.168.1.7]:7420")]
+    #[case("[fe80::1]")]
+    fn another_host_is_refused_on_loopback(#[case] host: &str) {
+        assert_eq!(admit(&Access::Loopback, &parts(&[("host", host)])), Err(Refused::ForeignHost));
+    }
+
+    #[rstest]
+    #[case(&[])]
+    #[case(&[("host", "localhost"), ("host", "evil.example")])]
+    #[case(&[("host", "localhost@evil.example")])]
+    #[case(&[("host", "evil.example/localhost")])]
+    #[case(&[("host", "")])]
+    fn a_host_that_cannot_be_read_is_refused(#[case] headers: &[(&str, &str)]) {
+        assert_eq!(admit(&Access::Loopback, &parts(headers)), Err(Refused::NoHost));
+    }
+
+    #[rstest]
+    #[case("x-forwarded-for")]
+    #[case("x-forwarded-host")]
+    #[case("x-real-ip")]
+    #[case("forwarded")]
+    fn a_proxy_is_not_this_machine(#[case] header: &str) {
+        let parts = parts(&[("host", "localhost:7420"), (header, "203.0.113.9")]);
+
+        assert_eq!(admit(&Access::Loopback, &parts), Err(Refused::Proxied));
+    }
+
+    #[rstest]
+    #[case("127.0.0.1:50000", true)]
+    #[case("[::1]:50000", true)]
+    #[case("[::ffff:127.0.0.1]:50000", true)]
+    #[case("192.168.1.7:50000", false)]
+    fn a_peer_on_another_machine_is_refused_whatever_host_it_names(#[case] peer: SocketAddr, #[case] is_let_in: bool) {
+        let mut parts = parts(&[("host", "localhost:7420")]);
+        parts.extensions.insert(ConnectInfo(peer));
+
+        assert_eq!(admit(&Access::Loopback, &parts).is_ok(), is_let_in);
+    }
+
+    #[test]
+    fn a_chat_with_a_token_is_open_under_any_name() {
+        let access = Access::Token("secret".into());
+
+        assert!(admit(&access, &parts(&[("host", "chat.example.org"), ("x-forwarded-for", "203.0.113.9")])).is_ok());
+    }
+
+    #[rstest]
+    #[case("localhost:7420", "http://localhost:7420", true)]
+    #[case("localhost:7420", "http://LOCALHOST:7420", true)]
+    #[case("[::1]:7420", "http://[::1]:7420", true)]
+    #[case("chat.example.org", "https://chat.example.org", true)]
+    #[case("chat.example.org:443", "https://chat.example.org", true)]
+    #[case("chat.example.org", "http://chat.example.org", true)]
+    #[case("chat.example.org:80", "https://chat.example.org", false)]
+    #[case("localhost:7420", "http://localhost:3000", false)]
+    #[case("localhost:7420", "http://127.0.0.1:7420", false)]
+    #[case("localhost:7420", "http://evil.example", false)]
+    #[case("localhost:7420", "http://localhost:7420.evil.example", false)]
+    #[case("localhost:7420", "null", false)]
+    #[case("localhost:7420", "file://localhost:7420", false)]
+    #[case("localhost:7420", "", false)]
+    #[case("internal:7420", "https://public.example.org", true)]
+    fn only_our_own_pages_open_a_socket(#[case] host: &str, #[case] origin: &str, #[case] is_let_in: bool) {
+        let parts = parts(&[("origin", origin)]);
+        let host = host.parse().expect("an authority");
+
+        let checked = check_origin(&parts.headers, &host, &["https://public.example.org/".to_owned()]);
+
+        assert_eq!(checked.is_ok(), is_let_in);
+    }
+
+    #[test]
+    fn what_is_no_browser_sends_no_origin() {
+        let host = "localhost:7420".parse().expect("an authority");
+
+        assert!(check_origin(&parts(&[]).headers, &host, &[]).is_ok());
+    }
+
+    #[rstest]
+    #[case(Some("right"), Entry::Welcome)]
+    #[case(Some("wrong"), Entry::TokenWrong)]
+    #[case(Some(""), Entry::TokenWrong)]
+    #[case(None, Entry::TokenRequired)]
+    #[tokio::test(start_paused = true)]
+    async fn the_token_opens_the_door(#[case] token: Option<&str>, #[case] entry: Entry) {
+        let door = Door::new(Access::Token("right".into()), Arc::new(SystemClock));
+
+        assert_eq!(door.knock(token.map(SecretString::from).as_ref()).await, entry);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn guesses_wait_in_line_and_the_right_token_does_not() {
+        let door = Door::new(Access::Token("right".into()), Arc::new(SystemClock));
+        let guess = SecretString::from("guess");
+        let right = SecretString::from("right");
+        let start = tokio::time::Instant::now();
+
+        let guesses = futures_util::future::join_all((0..10).map(|_| door.knock(Some(&guess))));
+        let entered = async { (door.knock(Some(&right)).await, start.elapsed()) };
+        let (_, (entry, waited)) = tokio::join!(guesses, entered);
+
+        assert_eq!((entry, waited), (Entry::Welcome, Duration::ZERO));
+        assert!(start.elapsed() >= WRONG_TOKEN_PAUSE * 10);
+    }
+
+    #[test]
+    fn the_token_is_not_in_the_debug_output() {
+        assert!(!format!("{:?}", Access::Token("hunter2".into())).contains("hunter2"));
+    }
+}

@@ -1,0 +1,527 @@
+//! Markdown → HTML that is safe to put into the page. Pure.
+//!
+//! Safe by construction: the writer below knows a closed set of tags and attributes and copies
+//! nothing else out of the text. HTML in the Markdown is shown as text. A link's address is what the
+//! `url` crate (the parser that browsers specify) makes of it, and only if that is http, https or
+//! mailto; images are links, so that nothing is fetched because an agent said so.
+
+use std::fmt::Write as _;
+
+use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagEnd, TextMergeStream};
+use url::Url;
+
+/// How deep blocks may be nested on the page; deeper ones are shown at this depth.
+const MAX_DEPTH: usize = 24;
+
+/// The Markdown of an agent as HTML.
+pub(crate) fn to_html(markdown: &str) -> String {
+    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let mut writer = Writer { html: String::with_capacity(markdown.len() * 3 / 2), ..Writer::default() };
+    for event in TextMergeStream::new(Parser::new_ext(markdown, options)) {
+        writer.write(event);
+    }
+    writer.html
+}
+
+/// The address of a link as it may stand in the page, if it may.
+pub(crate) fn safe_href(address: &str) -> Option<String> {
+    let url = Url::parse(address).ok()?;
+    let is_safe = match url.scheme() {
+        "http" | "https" => url.has_host(),
+        "mailto" => !url.path().is_empty(),
+        _ => false,
+    };
+    is_safe.then(|| url.into())
+}
+
+/// `text` with everything that means something in HTML written as an entity.
+pub(crate) fn escape(text: &str) -> String {
+    let mut html = String::with_capacity(text.len());
+    push_escaped(&mut html, text);
+    html
+}
+
+fn push_escaped(html: &mut String, text: &str) {
+    for character in text.chars() {
+        match character {
+            '&' => html.push_str("&amp;"),
+            '<' => html.push_str("&lt;"),
+            '>' => html.push_str("&gt;"),
+            '"' => html.push_str("&quot;"),
+            '\'' => html.push_str("&#39;"),
+            _ => html.push(character),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Writer {
+    html: String,
+    /// What ends each open element, innermost last; empty for one that is not shown.
+    open: Vec<&'static str>,
+    /// Inside how many links and images the text stands; anchors do not nest.
+    in_link: usize,
+    in_code_block: bool,
+    in_table: bool,
+    in_table_head: bool,
+    alignments: Vec<Alignment>,
+    column: usize,
+}
+
+impl Writer {
+    fn write(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => {
+                let end = if self.has_room_for(&tag) { self.start(tag) } else { "" };
+                self.open.push(end);
+            }
+            Event::End(tag) => {
+                let end = self.open.pop().unwrap_or_default();
+                self.html.push_str(end);
+                match tag {
+                    TagEnd::Link | TagEnd::Image => {
+                        self.in_link = self.in_link.saturating_sub(1);
+                    }
+                    TagEnd::CodeBlock => self.in_code_block = false,
+                    TagEnd::TableHead => self.in_table_head = false,
+                    TagEnd::Table => self.in_table = false,
+                    _ => {}
+                }
+            }
+            Event::Text(text) => self.text(&text),
+            Event::Code(code) => {
+                self.html.push_str("<code>");
+                push_escaped(&mut self.html, &code);
+                self.html.push_str("</code>");
+            }
+            Event::InlineHtml(tag) if is_line_break(&tag) => self.html.push_str("<br>"),
+            Event::Html(text)
+            | Event::InlineHtml(text)
+            | Event::InlineMath(text)
+            | Event::DisplayMath(text)
+            | Event::FootnoteReference(text) => push_escaped(&mut self.html, &text),
+            // In a chat, lines are meant as they were written.
+            Event::SoftBreak | Event::HardBreak => self.html.push_str("<br>"),
+            Event::Rule => self.html.push_str("<hr>"),
+            Event::TaskListMarker(done) => {
+                self.html.push_str(if done {
+                    r#"<input type="checkbox" disabled checked> "#
+                } else {
+                    r#"<input type="checkbox" disabled> "#
+                });
+            }
+        }
+    }
+
+    fn has_room_for(&self, tag: &Tag<'_>) -> bool {
+        match tag {
+            Tag::Emphasis | Tag::Strong | Tag::Strikethrough | Tag::Link { .. } | Tag::Image { .. } => true,
+            // A table is shown whole or not at all.
+            Tag::TableHead | Tag::TableRow | Tag::TableCell => self.in_table,
+            _ => self.open.len() < MAX_DEPTH,
+        }
+    }
+
+    /// Opens an element and says what ends it.
+    fn start(&mut self, tag: Tag<'_>) -> &'static str {
+        let (start, end) = match tag {
+            Tag::Paragraph => ("<p>", "</p>"),
+            Tag::Heading { level, .. } => heading(level as usize),
+            Tag::BlockQuote(_) => ("<blockquote>", "</blockquote>"),
+            Tag::HtmlBlock => (r#"<p class="raw">"#, "</p>"),
+            Tag::CodeBlock(kind) => return self.code_block(&kind),
+            Tag::List(Some(1)) => ("<ol>", "</ol>"),
+            Tag::List(Some(first)) => {
+                let _ = write!(self.html, r#"<ol start="{first}">"#);
+                return "</ol>";
+            }
+            Tag::List(None) => ("<ul>", "</ul>"),
+            Tag::Item => ("<li>", "</li>"),
+            Tag::Table(alignments) => {
+                self.in_table = true;
+                self.alignments = alignments;
+                (
+                    r#"<div class="table" role="region" aria-label="Table" tabindex="0"><table>"#,
+                    "</tbody></table></div>",
+                )
+            }
+            Tag::TableHead => {
+                self.in_table_head = true;
+                self.column = 0;
+                ("<thead><tr>", "</tr></thead><tbody>")
+            }
+            Tag::TableRow => {
+                self.column = 0;
+                ("<tr>", "</tr>")
+            }
+            Tag::TableCell => return self.cell(),
+            Tag::Emphasis => ("<em>", "</em>"),
+            Tag::Strong => ("<strong>", "</strong>"),
+            Tag::Strikethrough => ("<del>", "</del>"),
+            Tag::Link { dest_url, .. } => return self.link(&dest_url),
+            Tag::Image { dest_url, .. } => return self.image(&dest_url),
+            // Extensions that are off.
+            Tag::FootnoteDefinition(_)
+            | Tag::DefinitionList
+            | Tag::DefinitionListTitle
+            | Tag::DefinitionListDefinition
+            | Tag::Superscript
+            | Tag::Subscript
+            | Tag::MetadataBlock(_) => ("", ""),
+        };
+        self.html.push_str(start);
+        end
+    }
+
+    fn code_block(&mut self, kind: &CodeBlockKind<'_>) -> &'static str {
+        self.in_code_block = true;
+        self.html.push_str(r#"<figure class="code"><figcaption><span>"#);
+        if let CodeBlockKind::Fenced(info) = kind {
+            push_escaped(&mut self.html, info.split([' ', ',', '{']).next().unwrap_or_default());
+        }
+        self.html.push_str(
+            r#"</span><button type="button" class="copy" data-copy="code">Copy</button></figcaption><pre tabindex="0"><code>"#,
+        );
+        "</code></pre></figure>"
+    }
+
+    fn cell(&mut self) -> &'static str {
+        let class = match self.alignments.get(self.column) {
+            Some(Alignment::Center) => r#" class="center""#,
+            Some(Alignment::Right) => r#" class="right""#,
+            _ => "",
+        };
+        self.column += 1;
+        let (name, end) = if self.in_table_head { ("th", "</th>") } else { ("td", "</td>") };
+        let _ = write!(self.html, "<{name}{class}>");
+        end
+    }
+
+    fn link(&mut self, address: &str) -> &'static str {
+        self.in_link += 1;
+        match safe_href(address) {
+            Some(href) if self.in_link == 1 => {
+                self.anchor(&href);
+                "</a>"
+            }
+            _ => "",
+        }
+    }
+
+    fn image(&mut self, address: &str) -> &'static str {
+        self.html.push_str("🖼 ");
+        self.link(address)
+    }
+
+    fn anchor(&mut self, href: &str) {
+        self.html.push_str(r#"<a href=""#);
+        push_escaped(&mut self.html, href);
+        self.html.push_str(r#"" target="_blank" rel="noopener noreferrer nofollow">"#);
+    }
+
+    fn text(&mut self, text: &str) {
+        if self.in_link > 0 || self.in_code_block {
+            return push_escaped(&mut self.html, text);
+        }
+        let mut rest = text;
+        while let Some((before, address)) = next_address(rest) {
+            push_escaped(&mut self.html, before);
+            match safe_href(address) {
+                Some(href) => {
+                    self.anchor(&href);
+                    push_escaped(&mut self.html, address);
+                    self.html.push_str("</a>");
+                }
+                None => push_escaped(&mut self.html, address),
+            }
+            rest = &rest[before.len() + address.len()..];
+        }
+        push_escaped(&mut self.html, rest);
+    }
+}
+
+/// The page's own headings are the first two levels.
+const fn heading(level: usize) -> (&'static str, &'static str) {
+    match level {
+        1 => ("<h3>", "</h3>"),
+        2 => ("<h4>", "</h4>"),
+        3 => ("<h5>", "</h5>"),
+        _ => ("<h6>", "</h6>"),
+    }
+}
+
+/// Models write these into table cells, which have no other way to break a line.
+fn is_line_break(tag: &str) -> bool {
+    ["<br>", "<br/>", "<br />"].iter().any(|line_break| tag.eq_ignore_ascii_case(line_break))
+}
+
+/// The next bare `http(s)://…` in `text`, with what stands before it.
+fn next_address(text: &str) -> Option<(&str, &str)> {
+    let mut from = 0;
+    loop {
+        let start = from + text[from..].find("http")?;
+        let candidate = &text[start..];
+        let stands_alone = text[..start].chars().next_back().is_none_or(|before| !before.is_alphanumeric());
+        if stands_alone && (candidate.starts_with("http://") || candidate.starts_with("https://")) {
+            let end = candidate
+                .find(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '`'))
+                .unwrap_or(candidate.len());
+            return Some((&text[..start], without_punctuation(&candidate[..end])));
+        }
+        from = start + "http".len();
+    }
+}
+
+/// `address` without what belongs to the sentence around it.
+fn without_punctuation(mut address: &str) -> &str {
+    loop {
+        let is_outside = match address.chars().next_back() {
+            Some('.' | ',' | ';' | ':' | '!' | '?' | '\'' | '*' | '_' | '~' | '…') => true,
+            Some(')') => address.matches(')').count() > address.matches('(').count(),
+            Some(']') => address.matches(']').count() > address.matches('[').count(),
+            _ => false,
+        };
+        let Some((last, _)) = address.char_indices().next_back().filter(|_| is_outside) else { return address };
+        address = &address[..last];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("plain", "<p>plain</p>")]
+    #[case("**a** *b* ~~c~~ `d<e`", "<p><strong>a</strong> <em>b</em> <del>c</del> <code>d&lt;e</code></p>")]
+    #[case("one\ntwo", "<p>one<br>two</p>")]
+    #[case("# a\n\n###### b", "<h3>a</h3><h6>b</h6>")]
+    #[case("- a\n- b\n  1. c", "<ul><li>a</li><li>b<ol><li>c</li></ol></li></ul>")]
+    #[case("3. a", r#"<ol start="3"><li>a</li></ol>"#)]
+    #[case("- [x] a", r#"<ul><li><input type="checkbox" disabled checked> a</li></ul>"#)]
+    #[case("> a\n\n---", "<blockquote><p>a</p></blockquote><hr>")]
+    #[case("a<br>b", "<p>a<br>b</p>")]
+    fn markdown_is_rendered(#[case] markdown: &str, #[case] html: &str) {
+        assert_eq!(to_html(markdown), html);
+    }
+
+    #[test]
+    fn a_table_keeps_its_alignment_without_a_style() {
+        let html = to_html("| a | b |\n|---|--:|\n| 1 | 2 |");
+
+        assert_eq!(
+            html,
+            "<div class=\"table\" role=\"region\" aria-label=\"Table\" tabindex=\"0\"><table><thead><tr><th>a</th>\
+             <th class=\"right\">b</th></tr></thead><tbody><tr><td>1</td><td class=\"right\">2</td></tr></tbody></table></div>"
+        );
+    }
+
+    #[test]
+    fn a_fence_has_a_copy_button_and_names_its_language() {
+        let html = to_html("```rust,ignore\nlet x = \"<b>\";\n```");
+
+        assert!(html.contains("<span>rust</span>"), "{html}");
+        assert!(html.contains(r#"data-copy="code""#), "{html}");
+        assert!(html.contains("let x = &quot;&lt;b&gt;&quot;;\n</code>"), "{html}");
+    }
+
+    #[test]
+    fn a_fence_that_is_still_being_written_is_a_code_block_already() {
+        assert!(to_html("```sh\necho hi").ends_with("echo hi</code></pre></figure>"));
+    }
+
+    #[rstest]
+    #[case("see https://example.org/a_b_c?x=1&y=2.", "https://example.org/a_b_c?x=1&amp;y=2", "</a>.")]
+    #[case("(https://example.org/wiki/A_(b))", "https://example.org/wiki/A_(b)", "</a>)")]
+    #[case("<https://example.org/x>", "https://example.org/x", "</a>")]
+    #[case("[a](https://example.org/x \"t\")", "https://example.org/x", "a</a>")]
+    #[case("[a](mailto:a@example.org)", "mailto:a@example.org", "a</a>")]
+    #[case("![alt](https://example.org/x.png)", "https://example.org/x.png", "alt</a>")]
+    fn addresses_become_links_that_open_elsewhere(#[case] markdown: &str, #[case] href: &str, #[case] then: &str) {
+        let html = to_html(markdown);
+
+        let link = format!(r#"<a href="{href}" target="_blank" rel="noopener noreferrer nofollow">"#);
+        assert!(html.contains(&link) && html.contains(then), "{html}");
+    }
+
+    #[rstest]
+    #[case("xhttp://example.org")]
+    #[case("http://")]
+    #[case("`https://example.org`")]
+    #[case("[a](/relative)")]
+    #[case("[a](#fragment)")]
+    #[case("[a](//example.org)")]
+    fn what_is_no_address_becomes_no_link(#[case] markdown: &str) {
+        assert!(!to_html(markdown).contains("<a "), "{}", to_html(markdown));
+    }
+
+    #[test]
+    fn a_picture_inside_a_link_is_one_link() {
+        let html = to_html("[![alt](https://a.example/x.png)](https://b.example/)");
+
+        assert_eq!(html.matches("<a ").count(), 1, "{html}");
+        assert!(html.contains(r#"href="https://b.example/""#), "{html}");
+    }
+
+    /// Everything that other renderers have been caught with.
+    #[rstest]
+    #[case("<script>alert(1)</script>")]
+    #[case("<img src=x onerror=alert(1)>")]
+    #[case("a <img src=x onerror=alert(1)> b")]
+    #[case("<svg/onload=alert(1)>")]
+    #[case("<iframe srcdoc='<script>alert(1)</script>'></iframe>")]
+    #[case("<a href=\"javascript:alert(1)\">x</a>")]
+    #[case("<br onclick=alert(1)>")]
+    #[case("<br\u{a0}>")]
+    #[case("<!-- --><script>alert(1)</script>")]
+    #[case("<![CDATA[<script>alert(1)</script>]]>")]
+    #[case("[x](javascript:alert(1))")]
+    #[case("[x](JaVaScRiPt:alert(1))")]
+    #[case("[x](java\tscript:alert(1))")]
+    #[case("[x](<java\nscript:alert(1)>)")]
+    #[case("[x](&#106;avascript:alert(1))")]
+    #[case("[x](&#x6A;&#x61;vascript&colon;alert(1))")]
+    #[case("[x](javascript&#58;alert(1))")]
+    #[case("[x](\\javascript:alert(1))")]
+    #[case("[x](<\u{1}javascript:alert(1)>)")]
+    #[case("[x](< javascript:alert(1)>)")]
+    #[case("[x](vbscript:msgbox(1))")]
+    #[case("[x](data:text/html;base64,PHNjcmlwdD5hbGVydCgxKTwvc2NyaXB0Pg==)")]
+    #[case("[x](view-source:javascript:alert(1))")]
+    #[case("[x](blob:https://example.org/1)")]
+    #[case("[x](file:///etc/passwd)")]
+    #[case("<javascript:alert(1)>")]
+    #[case("<data:text/html,x>")]
+    #[case("![x](javascript:alert(1))")]
+    #[case("![x](data:image/svg+xml;base64,PHN2Zy8+)")]
+    #[case("![\"onerror=\"alert(1)](https://example.org/x.png)")]
+    #[case("[x](https://example.org/\"onmouseover=\"alert(1))")]
+    #[case("[x](https://example.org/'onmouseover='alert(1))")]
+    #[case("[x](https://example.org \"\\\" onmouseover=alert(1) x=\\\"\")")]
+    #[case("https://example.org/\"onmouseover=\"alert(1)")]
+    #[case("https://example.org/'><script>alert(1)</script>")]
+    #[case("[a]: javascript:alert(1)\n\n[a]")]
+    #[case("[![x](javascript:alert(1))](javascript:alert(2))")]
+    #[case("```\"><script>alert(1)</script>\n</code></pre><script>alert(1)</script>\n```")]
+    #[case("``` <script>alert(1)</script>\nx\n```")]
+    #[case("`</code><script>alert(1)</script>`")]
+    #[case("| <script>alert(1)</script> | [x](javascript:alert(1)) |\n|--|--|\n| <b onclick=x> | a |")]
+    #[case("# <script>alert(1)</script> {#id onclick=alert(1)}")]
+    #[case("- [x] <input autofocus onfocus=alert(1)>")]
+    #[case("&lt;script&gt;alert(1)&lt;/script&gt;")]
+    #[case("\u{0}<\u{0}script>alert(1)</script>")]
+    fn nothing_runs(#[case] markdown: &str) {
+        assert_is_safe(&to_html(markdown));
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let html = to_html(&format!("{} deep", ">".repeat(500)));
+
+        assert!(html.matches("<blockquote>").count() <= MAX_DEPTH, "{html}");
+        assert!(html.contains("deep"));
+        assert_is_safe(&html);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_unknown_is_ever_written(markdown in "\\PC{0,200}") {
+            assert_is_safe(&to_html(&markdown));
+        }
+
+        #[test]
+        fn nothing_unknown_is_written_of_what_looks_like_markup(
+            pieces in prop::collection::vec(prop::sample::select(vec![
+                "<", ">", "\"", "'", "&", "[", "]", "(", ")", "![", "](", "`", "```\n", "\n", "\n\n", "> ", "- ", "1. ",
+                "| ", "|--|\n", "# ", "*", "**", "_", "~~", "\\", ":", "javascript:", "data:", "https://a.example/", "<a href=",
+                "<script>", "onerror=", "&#106;", "<!--", "-->", "\t", " ", "x",
+            ]), 0..60),
+        ) {
+            assert_is_safe(&to_html(&pieces.concat()));
+        }
+    }
+
+    /// Reads the tags of `html` and knows each of them, with each of its attributes; their nesting is
+    /// whole.
+    fn assert_is_safe(html: &str) {
+        const TAGS: [&str; 29] = [
+            "p",
+            "h3",
+            "h4",
+            "h5",
+            "h6",
+            "blockquote",
+            "figure",
+            "figcaption",
+            "span",
+            "button",
+            "pre",
+            "code",
+            "ol",
+            "ul",
+            "li",
+            "div",
+            "table",
+            "thead",
+            "tbody",
+            "tr",
+            "th",
+            "td",
+            "em",
+            "strong",
+            "del",
+            "a",
+            "br",
+            "hr",
+            "input",
+        ];
+        const ATTRIBUTES: [&str; 17] = [
+            r#"class="raw""#,
+            r#"class="code""#,
+            r#"class="copy""#,
+            r#"class="table""#,
+            r#"class="center""#,
+            r#"class="right""#,
+            r#"type="button""#,
+            r#"type="checkbox""#,
+            r#"data-copy="code""#,
+            r#"role="region""#,
+            r#"aria-label="Table""#,
+            r#"tabindex="0""#,
+            r#"target="_blank""#,
+            "rel=\"noopener",
+            "noreferrer",
+            "nofollow\"",
+            "disabled",
+        ];
+        let mut open = Vec::new();
+        for piece in html.split('<').skip(1) {
+            let (tag, _) = piece.split_once('>').unwrap_or_else(|| panic!("an open tag in {html}"));
+            if let Some(name) = tag.strip_prefix('/') {
+                assert_eq!(open.pop(), Some(name), "{html}");
+                continue;
+            }
+            let mut words = tag.split(' ');
+            let name = words.next().unwrap_or_default();
+            assert!(TAGS.contains(&name), "<{tag}> in {html}");
+            if !matches!(name, "br" | "hr" | "input") {
+                open.push(name);
+            }
+            for attribute in words {
+                let is_href = attribute.strip_prefix("href=\"").is_some_and(|href| {
+                    let address = href.strip_suffix('"').unwrap_or_default();
+                    !address.contains(['"', '\''])
+                        && ["http://", "https://", "mailto:"].iter().any(|scheme| address.starts_with(scheme))
+                });
+                let is_start = attribute
+                    .strip_prefix("start=\"")
+                    .is_some_and(|start| start.strip_suffix('"').is_some_and(|number| number.parse::<u64>().is_ok()));
+                let is_known = ATTRIBUTES.contains(&attribute) || attribute == "checked";
+                assert!(is_href || is_start || is_known, "{attribute} in {html}");
+            }
+        }
+        assert!(open.is_empty(), "{open:?} left open in {html}");
+    }
+}

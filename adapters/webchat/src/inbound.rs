@@ -1,0 +1,169 @@
+//! What a page says → an event. Pure.
+
+use rejoinder_core::{
+    ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind, Timestamp, TurnId,
+};
+
+use crate::protocol::{MAX_TEXT_BYTES, Problem};
+
+/// What stops whatever runs in a conversation.
+const STOP: &str = "/stop";
+
+/// The conversation `id` of a chat. Its id is made by the page, at random, and whoever has it may read it:
+/// at least 22 of the 64 characters, so 128 bits, unless a client makes it easier to guess on purpose.
+pub(crate) fn conversation(channel: &ChannelId, id: &str) -> Result<ConversationRef, Problem> {
+    if is_id(id, 16) { Ok(ConversationRef::new(channel.clone(), id)) } else { Err(Problem::BAD_CONVERSATION) }
+}
+
+/// Something the person said.
+pub(crate) fn message(
+    conversation: &ConversationRef,
+    id: &str,
+    text: String,
+    raw: &str,
+    at: Timestamp,
+) -> Result<InboundEvent, Problem> {
+    if text.trim().is_empty() {
+        return Err(Problem::EMPTY);
+    }
+    if text.len() > MAX_TEXT_BYTES {
+        return Err(Problem::TOO_LONG);
+    }
+    event(conversation, id, EventKind::Message, text, raw, at)
+}
+
+/// A choice that the person picked from the question that `turn` was answered with.
+pub(crate) fn choice(
+    conversation: &ConversationRef,
+    id: &str,
+    turn: TurnId,
+    words: String,
+    raw: &str,
+    at: Timestamp,
+) -> Result<InboundEvent, Problem> {
+    event(conversation, id, EventKind::Choice { turn }, words, raw, at)
+}
+
+/// The person wants what is running to stop.
+pub(crate) fn stop(
+    conversation: &ConversationRef,
+    id: &str,
+    raw: &str,
+    at: Timestamp,
+) -> Result<InboundEvent, Problem> {
+    event(conversation, id, EventKind::Message, STOP.to_owned(), raw, at)
+}
+
+fn event(
+    conversation: &ConversationRef,
+    id: &str,
+    kind: EventKind,
+    text: String,
+    raw: &str,
+    at: Timestamp,
+) -> Result<InboundEvent, Problem> {
+    if !is_id(id, 8) {
+        return Err(Problem::BAD_ID);
+    }
+    Ok(InboundEvent {
+        conversation: conversation.clone(),
+        chat: ChatKind::Direct,
+        // Ids are the page's own, so they are told apart by conversation: one page cannot use up another's.
+        external_id: format!("{}:{id}", conversation.chat),
+        revision: 0,
+        message_id: None,
+        sender: Sender { id: "visitor".to_owned(), name: None, kind: SenderKind::Person },
+        kind,
+        directed: Directed::DirectChat,
+        text,
+        attachments: Vec::new(),
+        quoted: None,
+        patience: None,
+        received_at: at,
+        raw: raw.to_owned(),
+    })
+}
+
+fn is_id(text: &str, min: usize) -> bool {
+    (min..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const AT: Timestamp = Timestamp::from_millis(1);
+
+    fn here() -> ConversationRef {
+        conversation(&ChannelId::new("webchat", "main"), "abcdefghijklmnopqrstuv").expect("a conversation")
+    }
+
+    #[rstest]
+    #[case("abcdefghijklmnop", true)]
+    #[case("AZaz09-_AZaz09-_", true)]
+    #[case("short", false)]
+    #[case("", false)]
+    #[case("abcdefghijklmno:", false)]
+    #[case("abcdefghijklmno/", false)]
+    #[case("abcdefghijklmnoé", false)]
+    fn a_conversation_has_an_id_that_is_hard_to_guess(#[case] id: &str, #[case] is_valid: bool) {
+        assert_eq!(conversation(&ChannelId::new("webchat", "main"), id).is_ok(), is_valid);
+    }
+
+    #[test]
+    fn an_id_that_is_too_long_is_refused() {
+        assert!(conversation(&ChannelId::new("webchat", "main"), &"a".repeat(65)).is_err());
+    }
+
+    #[test]
+    fn a_message_is_a_direct_chat_and_keeps_its_payload() {
+        let event = message(&here(), "12345678", "hi".to_owned(), "{raw}", AT).expect("an event");
+
+        assert_eq!(
+            (event.chat, event.directed, event.kind),
+            (ChatKind::Direct, Directed::DirectChat, EventKind::Message)
+        );
+        assert_eq!((event.text.as_str(), event.raw.as_str()), ("hi", "{raw}"));
+    }
+
+    /// E6.
+    #[test]
+    fn the_same_id_is_the_same_event_in_its_own_conversation_only() {
+        let other = conversation(&ChannelId::new("webchat", "main"), "zyxwvutsrqponmlkjihgfe").expect("a conversation");
+        let said = |conversation: &ConversationRef| {
+            message(conversation, "12345678", "hi".to_owned(), "", AT).expect("an event")
+        };
+
+        assert_eq!(said(&here()).external_id, said(&here()).external_id);
+        assert_ne!(said(&here()).external_id, said(&other).external_id);
+    }
+
+    #[rstest]
+    #[case("12345678", "", Problem::EMPTY)]
+    #[case("12345678", " \n\t", Problem::EMPTY)]
+    #[case("1234567", "hi", Problem::BAD_ID)]
+    #[case("1234567:", "hi", Problem::BAD_ID)]
+    #[case("", "hi", Problem::BAD_ID)]
+    fn what_cannot_be_a_message_is_refused(#[case] id: &str, #[case] text: &str, #[case] problem: Problem) {
+        assert_eq!(message(&here(), id, text.to_owned(), "", AT), Err(problem));
+    }
+
+    #[test]
+    fn a_message_may_be_long_and_not_longer() {
+        let said = |length| message(&here(), "12345678", "a".repeat(length), "", AT);
+
+        assert!(said(MAX_TEXT_BYTES).is_ok());
+        assert_eq!(said(MAX_TEXT_BYTES + 1), Err(Problem::TOO_LONG));
+    }
+
+    #[test]
+    fn a_pick_names_the_question_it_belongs_to() {
+        let turn = TurnId::new(AT);
+
+        let event = choice(&here(), "12345678", turn, "Yes".to_owned(), "", AT).expect("an event");
+
+        assert_eq!((event.kind, event.text.as_str()), (EventKind::Choice { turn }, "Yes"));
+    }
+}

@@ -1,0 +1,88 @@
+//! A delivery → what the open pages show meanwhile.
+//!
+//! Signals are not delivered here: they are rows, and the page reads the rows. What comes this way is
+//! drafts and typing.
+
+use rejoinder_core::{Action, DeliveryError, TurnId};
+
+use crate::{
+    format,
+    protocol::ServerFrame,
+    rooms::{Mailbox, Rooms},
+};
+
+/// Shows a draft or a typing notice in the pages that have the conversation `chat` open.
+///
+/// With no page open there is nobody to show it to, and that is success: neither is a signal, none of
+/// them settles anything, and whoever opens the page later reads the row.
+///
+/// # Errors
+/// `Unsupported` for everything else.
+pub(crate) fn show(rooms: &Rooms, chat: &str, turn: Option<TurnId>, action: &Action) -> Result<(), DeliveryError> {
+    match (action, turn) {
+        (Action::Draft { text }, Some(turn_id)) => {
+            let draft = || ServerFrame::Draft { turn_id, html: format::to_html(text) }.to_text();
+            rooms.pass(chat, draft, |mailbox, draft| mailbox.put_draft(turn_id, draft));
+            Ok(())
+        }
+        (Action::Typing { on }, turn_id) => {
+            let typing = || ServerFrame::Typing { turn_id, on: *on }.to_text();
+            rooms.pass(chat, typing, Mailbox::put_typing);
+            Ok(())
+        }
+        (Action::Draft { .. }, None) => Err(unsupported("a draft of no turn")),
+        (Action::Send { .. }, _) => Err(unsupported("sending a message: the page reads its row")),
+        (Action::Edit { .. }, _) => Err(unsupported("editing a message: the page reads its row")),
+        (Action::React { .. }, _) => Err(unsupported("sending a reaction: the page reads its row")),
+        (Action::Delete { .. }, _) => Err(unsupported("deleting a message")),
+    }
+}
+
+fn unsupported(what: &str) -> DeliveryError {
+    DeliveryError::Unsupported(what.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rejoinder_core::{Content, Timestamp};
+    use rstest::rstest;
+
+    use super::*;
+
+    const CHAT: &str = "abcdefghijklmnopqrstuv";
+
+    #[test]
+    fn a_draft_reaches_the_open_page_as_html() {
+        let rooms = Arc::new(Rooms::default());
+        let seat = rooms.enter(&CHAT.into()).expect("a free seat");
+        let turn = TurnId::new(Timestamp::from_millis(1));
+
+        show(&rooms, CHAT, Some(turn), &Action::Draft { text: "*a*".to_owned() }).expect("shown");
+
+        let post = seat.take();
+        assert_eq!(post.drafts.len(), 1);
+        assert!(post.drafts[0].1.contains("<em>a</em>"));
+    }
+
+    #[test]
+    fn a_draft_without_an_open_page_is_dropped() {
+        let rooms = Rooms::default();
+        let turn = TurnId::new(Timestamp::from_millis(1));
+
+        assert_eq!(show(&rooms, CHAT, Some(turn), &Action::Draft { text: "a".to_owned() }), Ok(()));
+        assert_eq!(show(&rooms, CHAT, None, &Action::Typing { on: true }), Ok(()));
+    }
+
+    /// A5.
+    #[rstest]
+    #[case(Action::Send { content: Content::default(), reply_to: None })]
+    #[case(Action::Edit { message: "1".to_owned(), content: Content::default() })]
+    #[case(Action::React { message: None, emoji: "👍".to_owned() })]
+    #[case(Action::Delete { message: "1".to_owned() })]
+    #[case(Action::Draft { text: "of no turn".to_owned() })]
+    fn what_is_not_done_is_no_success(#[case] action: Action) {
+        assert!(matches!(show(&Rooms::default(), CHAT, None, &action), Err(DeliveryError::Unsupported(_))));
+    }
+}

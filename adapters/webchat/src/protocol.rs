@@ -1,0 +1,358 @@
+//! What is said over the socket. Described for everyone in `docs/webchat-protocol.md`.
+
+use axum::extract::ws::Utf8Bytes;
+use rejoinder_core::{Attachment, Shown, SignalKind, Timestamp, TurnId, TurnStatus, TurnView};
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+
+use crate::format;
+
+/// The version of the protocol.
+pub(crate) const VERSION: u32 = 1;
+
+/// The most words one message may have, in UTF-8 bytes.
+pub(crate) const MAX_TEXT_BYTES: usize = 64 * 1024;
+
+/// The most bytes of one frame that we read: a message of the most words, with every byte escaped as `\u00XX`.
+pub(crate) const MAX_FRAME_BYTES: usize = 6 * MAX_TEXT_BYTES + 4096;
+
+/// What a page says.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum ClientFrame {
+    /// The first thing said on a socket.
+    Hello {
+        #[serde(default = "current_version")]
+        protocol: u32,
+        conversation: String,
+        #[serde(default)]
+        token: Option<SecretString>,
+    },
+    /// The person said something.
+    Message { id: String, text: String },
+    /// The person picked one of the choices that a turn was answered with.
+    Choose { id: String, turn_id: TurnId, choice: Pick },
+    /// The turns before this one.
+    Older { before: TurnId },
+    /// The person wants what is running to stop.
+    Stop,
+    /// Are you there?
+    Ping,
+    /// I am here.
+    Pong,
+}
+
+const fn current_version() -> u32 {
+    VERSION
+}
+
+/// A choice: which one, counted from 0, or its words.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Pick {
+    Index(usize),
+    Words(String),
+}
+
+impl Pick {
+    /// The words of the choice among `choices`.
+    pub(crate) fn of(self, choices: &[String]) -> Option<&String> {
+        match self {
+            Self::Index(index) => choices.get(index),
+            Self::Words(words) => choices.iter().find(|choice| **choice == words),
+        }
+    }
+}
+
+/// What we say.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum ServerFrame<'a> {
+    /// The answer to `hello`.
+    Welcome { protocol: u32, title: &'a str, greeting: &'a str, max_text_bytes: usize, turns: Vec<Turn>, more: bool },
+    /// The conversation's last turns again, because changes may have been missed.
+    Sync { turns: Vec<Turn>, more: bool },
+    /// The answer to `older`.
+    History { turns: Vec<Turn>, more: bool },
+    /// What the client said under this id is durable.
+    Accepted { id: &'a str, turn_id: Option<TurnId> },
+    /// How a turn stands now.
+    Turn { turn: Turn },
+    /// The text so far of a run that goes on.
+    Draft { turn_id: TurnId, html: String },
+    /// The typing notice.
+    Typing { turn_id: Option<TurnId>, on: bool },
+    /// Something was not done.
+    Error {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<&'a str>,
+        #[serde(flatten)]
+        problem: Problem,
+    },
+    /// Are you there?
+    Ping,
+    /// I am here.
+    Pong,
+}
+
+impl ServerFrame<'_> {
+    pub(crate) fn to_text(&self) -> Utf8Bytes {
+        serde_json::to_string(self).expect("frames have string keys and no failing parts").into()
+    }
+}
+
+/// A turn, as the page shows it.
+#[derive(Debug, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the name on the wire, and everywhere else")]
+pub(crate) struct Turn {
+    pub(crate) turn_id: TurnId,
+    at: String,
+    text: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attachments: Vec<File>,
+    pub(crate) status: TurnStatus,
+    shown: Option<Signal>,
+}
+
+/// The latest signal of a turn. Which rung of the ladder spoke, and why, is not the person's concern and
+/// stays here.
+#[derive(Debug, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the name on the wire, and everywhere else")]
+struct Signal {
+    signal: SignalKind,
+    text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    html: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attachments: Vec<File>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    choices: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    due: Option<String>,
+    at: String,
+}
+
+#[derive(Debug, Serialize)]
+struct File {
+    name: String,
+    media_type: String,
+    /// Only where it is safe to follow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    href: Option<String>,
+}
+
+impl From<&TurnView> for Turn {
+    fn from(view: &TurnView) -> Self {
+        Self {
+            turn_id: view.turn_id,
+            at: rfc3339(view.at),
+            text: view.text.clone(),
+            attachments: files(&view.attachments),
+            status: view.status,
+            shown: view.shown.as_ref().map(Signal::from),
+        }
+    }
+}
+
+impl From<&Shown> for Signal {
+    fn from(shown: &Shown) -> Self {
+        let is_words = !matches!(shown.signal, SignalKind::Reaction);
+        Self {
+            signal: shown.signal,
+            text: shown.text.clone(),
+            html: is_words.then(|| format::to_html(&shown.text)),
+            attachments: files(&shown.attachments),
+            choices: shown.choices.clone(),
+            due: shown.due.map(rfc3339),
+            at: rfc3339(shown.at),
+        }
+    }
+}
+
+fn files(attachments: &[Attachment]) -> Vec<File> {
+    attachments
+        .iter()
+        .map(|file| File {
+            name: file.name.clone(),
+            media_type: file.media_type.clone(),
+            href: format::safe_href(&file.url),
+        })
+        .collect()
+}
+
+fn rfc3339(at: Timestamp) -> String {
+    jiff::Timestamp::from_millisecond(at.as_millis()).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
+}
+
+/// Why something was not done: a code for programs, words for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Problem {
+    pub(crate) code: &'static str,
+    message: &'static str,
+    /// Whether the same thing may go well later.
+    pub(crate) retry: bool,
+    /// The code that the socket is closed with, when it is.
+    #[serde(skip)]
+    pub(crate) close: Option<u16>,
+}
+
+impl Problem {
+    const fn new(code: &'static str, message: &'static str) -> Self {
+        Self { code, message, retry: false, close: None }
+    }
+
+    const fn retry(mut self) -> Self {
+        self.retry = true;
+        self
+    }
+
+    const fn close(mut self, code: u16) -> Self {
+        self.close = Some(code);
+        self
+    }
+
+    pub(crate) const NOT_A_FRAME: Self = Self::new("bad_frame", "That could not be understood.");
+    pub(crate) const HELLO_FIRST: Self = Self::new("hello_first", "That could not be understood.").close(4400);
+    pub(crate) const HELLO_AGAIN: Self = Self::new("bad_frame", "This socket has its conversation already.");
+    pub(crate) const HELLO_TIMEOUT: Self =
+        Self::new("hello_timeout", "The connection took too long to start.").retry().close(4408);
+    pub(crate) const OTHER_PROTOCOL: Self =
+        Self::new("unsupported_protocol", "This page is out of date. Please load it again.").close(4406);
+    pub(crate) const BAD_CONVERSATION: Self =
+        Self::new("bad_conversation", "This conversation's id is not valid.").close(4400);
+    pub(crate) const TOKEN_REQUIRED: Self = Self::new("token_required", "Please enter the access token.").close(4401);
+    pub(crate) const TOKEN_WRONG: Self = Self::new("token_wrong", "That is not the right token.").close(4401);
+    pub(crate) const BUSY: Self =
+        Self::new("busy", "This conversation is open in too many places.").retry().close(1013);
+    pub(crate) const NOT_READY: Self =
+        Self::new("unavailable", "The chat is not available right now.").retry().close(1013);
+    pub(crate) const BAD_ID: Self = Self::new("bad_id", "That could not be understood.");
+    pub(crate) const EMPTY: Self = Self::new("empty", "There is nothing to send.");
+    pub(crate) const TOO_LONG: Self =
+        Self::new("too_long", "That is too long for one message. Please send it in parts.");
+    pub(crate) const ID_REUSED: Self = Self::new("id_reused", "That was sent before with other words.");
+    pub(crate) const UNKNOWN_TURN: Self = Self::new("unknown_turn", "That question is not part of this conversation.");
+    pub(crate) const UNKNOWN_CHOICE: Self = Self::new("unknown_choice", "That is not one of the choices.");
+    pub(crate) const UNAVAILABLE: Self =
+        Self::new("unavailable", "That could not be taken in right now. It will be sent again.").retry();
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_core::{Cause, ChannelId, ConversationRef, FallbackView};
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(frame: &str) -> Result<ClientFrame, serde_json::Error> {
+        serde_json::from_str(frame)
+    }
+
+    #[test]
+    fn a_hello_needs_neither_token_nor_version() {
+        let frame = read(r#"{"type":"hello","conversation":"abc"}"#).expect("a hello");
+
+        assert!(matches!(frame, ClientFrame::Hello { protocol: VERSION, token: None, .. }));
+    }
+
+    #[test]
+    fn a_token_is_not_in_the_debug_output() {
+        let frame = read(r#"{"type":"hello","conversation":"abc","token":"hunter2"}"#).expect("a hello");
+
+        assert!(!format!("{frame:?}").contains("hunter2"));
+    }
+
+    #[rstest]
+    #[case(r#"{"type":"stop","later":"fields are ignored"}"#)]
+    #[case(r#"{"type":"message","id":"a","text":"b"}"#)]
+    #[case(r#"{"type":"older","before":"01890a5d-ac96-774b-bcce-b302099a8057"}"#)]
+    #[case(r#"{"type":"choose","id":"a","turn_id":"01890a5d-ac96-774b-bcce-b302099a8057","choice":1}"#)]
+    #[case(r#"{"type":"choose","id":"a","turn_id":"01890a5d-ac96-774b-bcce-b302099a8057","choice":"yes"}"#)]
+    #[case(r#"{"type":"ping"}"#)]
+    fn frames_are_read(#[case] frame: &str) {
+        assert!(read(frame).is_ok());
+    }
+
+    #[rstest]
+    #[case("")]
+    #[case("[]")]
+    #[case("{}")]
+    #[case(r#"{"type":"else"}"#)]
+    #[case(r#"{"type":"message","text":"no id"}"#)]
+    #[case(r#"{"type":"message","id":"a","text":7}"#)]
+    #[case(r#"{"type":"older","before":"yesterday"}"#)]
+    #[case(r#"{"type":"choose","id":"a","turn_id":"01890a5d-ac96-774b-bcce-b302099a8057","choice":-1}"#)]
+    fn what_is_no_frame_is_refused(#[case] frame: &str) {
+        assert!(read(frame).is_err());
+    }
+
+    #[rstest]
+    #[case(json!(0), Some("yes"))]
+    #[case(json!(1), Some("no"))]
+    #[case(json!(2), None)]
+    #[case(json!("no"), Some("no"))]
+    #[case(json!("No"), None)]
+    fn a_pick_is_one_of_the_choices(#[case] pick: serde_json::Value, #[case] words: Option<&str>) {
+        let pick: Pick = serde_json::from_value(pick).expect("a pick");
+
+        assert_eq!(pick.of(&["yes".to_owned(), "no".to_owned()]).map(String::as_str), words);
+    }
+
+    fn view(signal: SignalKind, text: &str) -> TurnView {
+        let at = Timestamp::from_millis(1_700_000_000_123);
+        TurnView {
+            turn_id: TurnId::new(at),
+            conversation: ConversationRef::new(ChannelId::new("webchat", "main"), "abc"),
+            at,
+            text: "**hi**".to_owned(),
+            attachments: vec![],
+            status: TurnStatus::Answered,
+            shown: Some(Shown {
+                signal,
+                text: text.to_owned(),
+                attachments: vec![Attachment {
+                    name: "x".to_owned(),
+                    media_type: "text/plain".to_owned(),
+                    url: "javascript:alert(1)".to_owned(),
+                }],
+                choices: vec![],
+                fallback: Some(FallbackView { cause: Cause::Error, rung: "say:failed".to_owned() }),
+                due: None,
+                at,
+            }),
+        }
+    }
+
+    /// B7, C5.
+    #[test]
+    fn a_turn_shows_words_and_nothing_internal() {
+        let frame = ServerFrame::Turn { turn: Turn::from(&view(SignalKind::Reply, "*a*")) }.to_text();
+        let frame: serde_json::Value = serde_json::from_str(&frame).expect("JSON");
+
+        assert_eq!(frame["turn"]["at"], "2023-11-14T22:13:20.123Z");
+        assert_eq!(frame["turn"]["text"], "**hi**");
+        assert_eq!(
+            frame["turn"]["shown"],
+            json!({
+                "signal": "reply", "text": "*a*", "html": "<p><em>a</em></p>", "at": "2023-11-14T22:13:20.123Z",
+                "attachments": [{"name": "x", "media_type": "text/plain"}],
+            })
+        );
+    }
+
+    #[test]
+    fn a_reaction_is_an_emoji_and_no_markup() {
+        let turn = serde_json::to_value(Turn::from(&view(SignalKind::Reaction, "👍"))).expect("JSON");
+
+        assert_eq!((&turn["shown"]["text"], &turn["shown"]["html"]), (&json!("👍"), &json!(null)));
+    }
+
+    #[test]
+    fn an_error_says_what_to_do_next() {
+        let frame = ServerFrame::Error { id: Some("a"), problem: Problem::UNAVAILABLE }.to_text();
+        let frame: serde_json::Value = serde_json::from_str(&frame).expect("JSON");
+
+        assert_eq!((&frame["code"], &frame["retry"], &frame["id"]), (&json!("unavailable"), &json!(true), &json!("a")));
+    }
+}

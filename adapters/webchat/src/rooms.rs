@@ -1,0 +1,275 @@
+//! Which conversations are open in which sockets, and what waits to be written to each.
+//!
+//! What waits is bounded by its shape: of each turn only the latest change and the latest draft are
+//! kept. A socket that falls behind further than that reads the store again.
+
+use std::{
+    ops::Deref,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use axum::extract::ws::Utf8Bytes;
+use dashmap::DashMap;
+use rejoinder_core::{Timestamp, TurnId, TurnStatus, TurnView};
+use tokio::sync::Notify;
+
+/// How many sockets one conversation may have.
+const MAX_SEATS: usize = 16;
+
+/// How many changed turns may wait for one socket.
+const MAX_WAITING: usize = 64;
+
+/// The open conversations.
+#[derive(Debug, Default)]
+pub(crate) struct Rooms {
+    rooms: DashMap<Arc<str>, Vec<Arc<Mailbox>>>,
+}
+
+impl Rooms {
+    /// A seat in the conversation `chat`, if one is free.
+    pub(crate) fn enter(self: &Arc<Self>, chat: &Arc<str>) -> Option<Seat> {
+        let mut room = self.rooms.entry(Arc::clone(chat)).or_default();
+        if room.len() >= MAX_SEATS {
+            return None;
+        }
+        let mailbox = Arc::new(Mailbox::default());
+        room.push(Arc::clone(&mailbox));
+        Some(Seat { rooms: Arc::clone(self), chat: Arc::clone(chat), mailbox })
+    }
+
+    /// Whether more than one socket has the conversation `chat` open.
+    pub(crate) fn is_shared(&self, chat: &str) -> bool {
+        self.rooms.get(chat).is_some_and(|room| room.len() > 1)
+    }
+
+    /// Makes `text` once and puts it into the mailbox of each socket of `chat`; does nothing when there is none.
+    pub(crate) fn pass(&self, chat: &str, text: impl FnOnce() -> Utf8Bytes, put: impl Fn(&Mailbox, Utf8Bytes)) {
+        // Not held while the text is made: a page that comes meanwhile must not wait for it.
+        if !self.rooms.contains_key(chat) {
+            return;
+        }
+        let text = text();
+        if let Some(room) = self.rooms.get(chat) {
+            for mailbox in room.iter() {
+                put(mailbox, text.clone());
+            }
+        }
+    }
+
+    /// Makes every socket read the store again.
+    pub(crate) fn resync(&self) {
+        for room in &self.rooms {
+            for mailbox in room.value() {
+                mailbox.put_resync();
+            }
+        }
+    }
+}
+
+/// A socket's place in its conversation; given up when dropped.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    rooms: Arc<Rooms>,
+    chat: Arc<str>,
+    mailbox: Arc<Mailbox>,
+}
+
+impl Deref for Seat {
+    type Target = Mailbox;
+
+    fn deref(&self) -> &Mailbox {
+        &self.mailbox
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.rooms.rooms.remove_if_mut(&self.chat, |_, room| {
+            room.retain(|mailbox| !Arc::ptr_eq(mailbox, &self.mailbox));
+            room.is_empty()
+        });
+    }
+}
+
+/// What waits to be written to one socket.
+#[derive(Debug, Default)]
+pub(crate) struct Mailbox {
+    post: Mutex<Post>,
+    arrived: Notify,
+}
+
+/// How far a turn has come: a change that is behind another one is old news. The page orders changes the
+/// same way (`isNewer` in `assets/conversation.js`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Progress {
+    step: u8,
+    shown_at: Option<Timestamp>,
+}
+
+impl Progress {
+    pub(crate) fn of(view: &TurnView) -> Self {
+        let step = match view.status {
+            TurnStatus::Accepted => 0,
+            TurnStatus::Deferred => 1,
+            status => {
+                debug_assert!(status.is_final(), "{status:?}");
+                2
+            }
+        };
+        Self { step, shown_at: view.shown.as_ref().map(|shown| shown.at) }
+    }
+
+    pub(crate) const fn is_final(self) -> bool {
+        self.step == 2
+    }
+}
+
+/// What was in a mailbox.
+#[derive(Debug, Default)]
+pub(crate) struct Post {
+    /// Changes were missed: read the store.
+    pub(crate) resync: bool,
+    /// The latest change of each turn, the first changed first.
+    pub(crate) turns: Vec<(TurnId, Progress, Utf8Bytes)>,
+    /// The latest draft of each turn.
+    pub(crate) drafts: Vec<(TurnId, Utf8Bytes)>,
+    /// The latest typing notice.
+    pub(crate) typing: Option<Utf8Bytes>,
+}
+
+impl Mailbox {
+    pub(crate) fn put_turn(&self, turn: TurnId, progress: Progress, text: Utf8Bytes) {
+        let mut post = self.post();
+        if progress.is_final() {
+            post.drafts.retain(|(drafted, _)| *drafted != turn);
+        }
+        if let Some(waiting) = post.turns.iter_mut().find(|waiting| waiting.0 == turn) {
+            if progress >= waiting.1 {
+                *waiting = (turn, progress, text);
+            }
+        } else if post.turns.len() < MAX_WAITING {
+            post.turns.push((turn, progress, text));
+        } else {
+            *post = Post { resync: true, ..Post::default() };
+        }
+        self.arrived.notify_one();
+    }
+
+    pub(crate) fn put_draft(&self, turn: TurnId, text: Utf8Bytes) {
+        let mut post = self.post();
+        if let Some(waiting) = post.drafts.iter_mut().find(|waiting| waiting.0 == turn) {
+            waiting.1 = text;
+        } else if post.drafts.len() < MAX_WAITING {
+            post.drafts.push((turn, text));
+        }
+        self.arrived.notify_one();
+    }
+
+    pub(crate) fn put_typing(&self, text: Utf8Bytes) {
+        self.post().typing = Some(text);
+        self.arrived.notify_one();
+    }
+
+    fn put_resync(&self) {
+        self.post().resync = true;
+        self.arrived.notify_one();
+    }
+
+    /// Returns once something may have been put in.
+    pub(crate) async fn arrived(&self) {
+        self.arrived.notified().await;
+    }
+
+    /// Empties the mailbox.
+    pub(crate) fn take(&self) -> Post {
+        std::mem::take(&mut *self.post())
+    }
+
+    fn post(&self) -> MutexGuard<'_, Post> {
+        // Nothing panics while it is held, and half a change would still be a whole post.
+        self.post.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_core::Timestamp;
+
+    use super::*;
+
+    fn turn() -> TurnId {
+        TurnId::new(Timestamp::from_millis(1))
+    }
+
+    const ACCEPTED: Progress = Progress { step: 0, shown_at: None };
+    const ANSWERED: Progress = Progress { step: 2, shown_at: Some(Timestamp::from_millis(1)) };
+
+    fn chat() -> Arc<str> {
+        "abcdefghijklmnopqrstuv".into()
+    }
+
+    #[test]
+    fn of_a_turn_only_the_latest_change_waits() {
+        let mailbox = Mailbox::default();
+        let (first, second) = (turn(), turn());
+
+        mailbox.put_turn(first, ACCEPTED, "accepted".into());
+        mailbox.put_turn(second, ACCEPTED, "accepted".into());
+        mailbox.put_draft(first, "a".into());
+        mailbox.put_draft(first, "ab".into());
+        mailbox.put_turn(first, ANSWERED, "answered".into());
+
+        let post = mailbox.take();
+        let turns: Vec<&str> = post.turns.iter().map(|waiting| waiting.2.as_str()).collect();
+        assert_eq!(turns, ["answered", "accepted"]);
+        assert!(post.drafts.is_empty());
+    }
+
+    #[test]
+    fn old_news_does_not_displace_an_answer() {
+        let mailbox = Mailbox::default();
+        let turn = turn();
+
+        mailbox.put_turn(turn, ANSWERED, "answered".into());
+        mailbox.put_turn(turn, ACCEPTED, "accepted".into());
+
+        assert_eq!(mailbox.take().turns, [(turn, ANSWERED, "answered".into())]);
+    }
+
+    #[test]
+    fn a_socket_that_falls_too_far_behind_reads_the_store_again() {
+        let mailbox = Mailbox::default();
+
+        for _ in 0..=MAX_WAITING {
+            mailbox.put_turn(turn(), ANSWERED, "answered".into());
+        }
+
+        let post = mailbox.take();
+        assert!(post.resync && post.turns.is_empty());
+    }
+
+    #[test]
+    fn everyone_in_a_conversation_is_told_and_nobody_else() {
+        let rooms = Arc::new(Rooms::default());
+        let here = [rooms.enter(&chat()).expect("a seat"), rooms.enter(&chat()).expect("a seat")];
+        let elsewhere = rooms.enter(&"elsewhere-elsewhere".into()).expect("a seat");
+
+        rooms.pass(&chat(), || "typing".into(), Mailbox::put_typing);
+
+        assert!(here.iter().all(|seat| seat.take().typing.is_some()));
+        assert!(elsewhere.take().typing.is_none());
+    }
+
+    #[test]
+    fn seats_are_limited_and_come_free_again() {
+        let rooms = Arc::new(Rooms::default());
+        let mut seats: Vec<Seat> = (0..MAX_SEATS).map(|_| rooms.enter(&chat()).expect("a seat")).collect();
+        assert!(rooms.enter(&chat()).is_none());
+
+        seats.pop();
+        assert!(rooms.enter(&chat()).is_some());
+
+        seats.clear();
+        assert!(rooms.rooms.is_empty());
+    }
+}

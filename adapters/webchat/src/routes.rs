@@ -1,0 +1,406 @@
+//! The page, its assets and its socket over HTTP.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use axum::{
+    Json, Router,
+    extract::{FromRequestParts, Path, Request, State, ws::WebSocketUpgrade},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, request::Parts, uri::Authority},
+    middleware::{self, Next},
+    response::{IntoResponse, Redirect, Response},
+    routing::get,
+};
+use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
+use rust_embed::RustEmbed;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use utoipa::{OpenApi, ToSchema};
+
+use crate::{
+    WebchatAdapter, access,
+    access::{Access, Refused},
+    format,
+    protocol::MAX_FRAME_BYTES,
+    socket,
+};
+
+/// The chat that `/chat` itself shows.
+const MAIN: &str = "main";
+
+#[derive(RustEmbed)]
+#[folder = "assets/"]
+struct Assets;
+
+/// The routes of all web chats: `/chat` for the one named `main` (or the only one), `/chat/{name}` for each.
+pub fn router(chats: Vec<Arc<WebchatAdapter>>) -> Router {
+    let chats = Chats { by_name: chats.into_iter().map(|chat| (chat.id().name().to_owned(), chat)).collect() };
+    Router::new()
+        .route("/chat", get(main_page))
+        .route("/chat/", get(async || Redirect::permanent("/chat")))
+        .route("/chat/ws", get(main_socket))
+        .route("/chat/assets/{file}", get(asset))
+        .route("/chat/{name}", get(page))
+        .route("/chat/{name}/ws", get(named_socket))
+        .layer(middleware::from_fn(with_common_headers))
+        .with_state(Arc::new(chats))
+}
+
+/// What the HTTP surface of the web chats is, for `/openapi.json`.
+#[must_use]
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    #[derive(OpenApi)]
+    #[openapi(paths(main_page, page, main_socket, named_socket), components(schemas(ProblemDocument)))]
+    struct Description;
+    Description::openapi()
+}
+
+struct Chats {
+    by_name: BTreeMap<String, Arc<WebchatAdapter>>,
+}
+
+impl Chats {
+    /// The chat `name`, or the main one, if it lets this in.
+    fn enter(&self, name: Option<&str>, parts: &Parts) -> Result<(Arc<WebchatAdapter>, Authority), Problem> {
+        let chat = match name {
+            Some(name) => self.by_name.get(name),
+            None => self.by_name.get(MAIN).or_else(|| self.by_name.values().next().filter(|_| self.by_name.len() == 1)),
+        };
+        let chat = chat.ok_or(Problem::NO_SUCH_CHAT)?;
+        let host = access::admit(chat.door().access(), parts)?;
+        Ok((Arc::clone(chat), host))
+    }
+}
+
+/// An RFC 9457 problem document.
+#[derive(Debug, Serialize, ToSchema)]
+struct ProblemDocument {
+    /// What went wrong, in a few words.
+    title: &'static str,
+    /// The HTTP status.
+    status: u16,
+    /// What to do about it.
+    detail: String,
+}
+
+#[derive(Debug)]
+struct Problem {
+    status: StatusCode,
+    title: &'static str,
+    detail: String,
+}
+
+impl Problem {
+    const NO_SUCH_CHAT: Self = Self { status: StatusCode::NOT_FOUND, title: "No such chat", detail: String::new() };
+
+    fn new(status: StatusCode, title: &'static str, detail: String) -> Self {
+        Self { status, title, detail }
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        let status = if refused == Refused::NoHost { StatusCode::BAD_REQUEST } else { StatusCode::FORBIDDEN };
+        Self::new(status, "Not let in", refused.to_string())
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let document = ProblemDocument { title: self.title, status: self.status.as_u16(), detail: self.detail };
+        let kind = HeaderValue::from_static("application/problem+json");
+        (self.status, [(header::CONTENT_TYPE, kind)], Json(document)).into_response()
+    }
+}
+
+/// The page of the main chat.
+#[utoipa::path(
+    get, path = "/chat", tag = "chat",
+    responses(
+        (status = 200, description = "The page", content_type = "text/html", body = String),
+        (status = 403, description = "Not from this machine, or not under a loopback name", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "No web chat is configured as the main one", body = ProblemDocument, content_type = "application/problem+json"),
+    )
+)]
+async fn main_page(State(chats): State<Arc<Chats>>, request: Request) -> Result<Response, Problem> {
+    page_of(&chats, None, request)
+}
+
+/// The page of a chat.
+#[utoipa::path(
+    get, path = "/chat/{name}", tag = "chat",
+    params(("name" = String, Path, description = "The chat's name in the configuration")),
+    responses(
+        (status = 200, description = "The page", content_type = "text/html", body = String),
+        (status = 403, description = "Not from this machine, or not under a loopback name", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "No such chat", body = ProblemDocument, content_type = "application/problem+json"),
+    )
+)]
+async fn page(
+    State(chats): State<Arc<Chats>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response, Problem> {
+    page_of(&chats, Some(&name), request)
+}
+
+fn page_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Response, Problem> {
+    let (parts, _) = request.into_parts();
+    let (chat, host) = chats.enter(name, &parts)?;
+    let page = Assets::get("index.html").expect("the page is embedded");
+    let page = String::from_utf8_lossy(&page.data).replace("{{title}}", &format::escape(chat.title()));
+    let mut response = cached(&parts.headers, "text/html; charset=utf-8", page.into_bytes());
+    let policy = HeaderValue::from_str(&content_security_policy(&host)).expect("an authority is printable ASCII");
+    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    Ok(response)
+}
+
+/// The page runs its own scripts and nothing else, and speaks to its own socket and nobody else. The
+/// socket is named because `'self'` does not mean `ws:` to every browser (WebKit before 15.4).
+fn content_security_policy(host: &Authority) -> String {
+    format!(
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self' ws://{host} wss://{host}; \
+         img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'; form-action 'none'; \
+         require-trusted-types-for 'script'; trusted-types rejoinder"
+    )
+}
+
+/// The socket of the main chat; its protocol is in `docs/webchat-protocol.md`.
+#[utoipa::path(
+    get, path = "/chat/ws", tag = "chat",
+    responses(
+        (status = 101, description = "The socket is open"),
+        (status = 403, description = "Opened by a page of another origin, or not from this machine", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "No web chat is configured as the main one", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 503, description = "Too many sockets are open", body = ProblemDocument, content_type = "application/problem+json"),
+    )
+)]
+async fn main_socket(State(chats): State<Arc<Chats>>, request: Request) -> Result<Response, Problem> {
+    socket_of(&chats, None, request).await
+}
+
+/// The socket of a chat; its protocol is in `docs/webchat-protocol.md`.
+#[utoipa::path(
+    get, path = "/chat/{name}/ws", tag = "chat",
+    params(("name" = String, Path, description = "The chat's name in the configuration")),
+    responses(
+        (status = 101, description = "The socket is open"),
+        (status = 403, description = "Opened by a page of another origin, or not from this machine", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "No such chat", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 503, description = "Too many sockets are open", body = ProblemDocument, content_type = "application/problem+json"),
+    )
+)]
+async fn named_socket(
+    State(chats): State<Arc<Chats>>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Result<Response, Problem> {
+    socket_of(&chats, Some(&name), request).await
+}
+
+async fn socket_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Response, Problem> {
+    let (mut parts, _) = request.into_parts();
+    let (chat, host) = chats.enter(name, &parts)?;
+    access::check_origin(&parts.headers, &host, chat.origins())?;
+    let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
+        Ok(upgrade) => upgrade,
+        Err(rejection) => return Err(Problem::new(rejection.status(), "Not a WebSocket", rejection.body_text())),
+    };
+    let Some(place) = chat.place() else {
+        return Err(Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "Too many sockets are open",
+            "Try again later.".to_owned(),
+        ));
+    };
+    let upgrade = upgrade.max_message_size(MAX_FRAME_BYTES).max_frame_size(MAX_FRAME_BYTES);
+    Ok(upgrade.on_upgrade(async move |socket| {
+        socket::serve(chat, socket).await;
+        drop(place);
+    }))
+}
+
+async fn asset(
+    State(chats): State<Arc<Chats>>,
+    Path(file): Path<String>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (parts, _) = request.into_parts();
+    // Assets belong to no chat in particular: whoever may open one of them may have these.
+    let is_open = chats.by_name.values().any(|chat| matches!(chat.door().access(), Access::Token(_)));
+    if !is_open {
+        access::admit(&Access::Loopback, &parts)?;
+    }
+    let not_found = || Problem::new(StatusCode::NOT_FOUND, "No such file", file.clone());
+    let asset = Assets::get(&file).filter(|_| file != "index.html").ok_or_else(not_found)?;
+    let kind = match mime_guess::from_path(&file).first_or_octet_stream() {
+        kind if kind.type_() == "text" => format!("{kind}; charset=utf-8"),
+        kind => kind.to_string(),
+    };
+    Ok(cached(&parts.headers, &kind, asset.data.into_owned()))
+}
+
+/// `body`, or 304 when the browser has it already.
+fn cached(asked: &HeaderMap, kind: &str, body: Vec<u8>) -> Response {
+    let tag = format!("\"{}\"", BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(&body)[..16]));
+    let is_known =
+        asked.get_all(header::IF_NONE_MATCH).iter().filter_map(|tags| tags.to_str().ok()).any(|tags| {
+            tags.split(',').map(str::trim).any(|known| known == "*" || known.trim_start_matches("W/") == tag)
+        });
+    // Asked for again each time, and answered from the browser's own copy: a new version shows at once.
+    let headers = [(header::ETAG, tag), (header::CACHE_CONTROL, "no-cache".to_owned())];
+    if is_known {
+        (StatusCode::NOT_MODIFIED, headers).into_response()
+    } else {
+        (headers, [(header::CONTENT_TYPE, kind.to_owned())], body).into_response()
+    }
+}
+
+async fn with_common_headers(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    let common = [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ];
+    for (name, value) in common {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    // The page brings its own; nothing else here is a document.
+    headers
+        .entry(header::CONTENT_SECURITY_POLICY)
+        .or_insert(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::{Body, to_bytes};
+    use rejoinder_core::SystemClock;
+    use rstest::rstest;
+    use tower::ServiceExt as _;
+
+    use super::*;
+    use crate::WebchatSettings;
+
+    fn chat(name: &str, access: Access) -> Arc<WebchatAdapter> {
+        Arc::new(WebchatAdapter::new(WebchatSettings {
+            name: name.to_owned(),
+            access,
+            title: "Chat <script>".to_owned(),
+            greeting: String::new(),
+            origins: vec![],
+            clock: Arc::new(SystemClock),
+        }))
+    }
+
+    async fn get(
+        chats: Vec<Arc<WebchatAdapter>>,
+        path: &str,
+        headers: &[(&str, &str)],
+    ) -> (StatusCode, HeaderMap, String) {
+        let mut request = Request::builder().uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::empty()).expect("a request");
+        let (parts, body) = router(chats).oneshot(request).await.expect("an answer").into_parts();
+        let body = to_bytes(body, usize::MAX).await.expect("a body");
+        (parts.status, parts.headers, String::from_utf8_lossy(&body).into_owned())
+    }
+
+    const LOCAL: (&str, &str) = ("host", "localhost:7420");
+
+    #[rstest]
+    #[case(&["main", "other"], "/chat", 200)]
+    #[case(&["main", "other"], "/chat/main", 200)]
+    #[case(&["main", "other"], "/chat/other", 200)]
+    #[case(&["other"], "/chat", 200)]
+    #[case(&["one", "other"], "/chat", 404)]
+    #[case(&["main"], "/chat/other", 404)]
+    #[case(&[], "/chat", 404)]
+    #[case(&["main"], "/chat/", 308)]
+    #[case(&["main"], "/chat/assets/chat.js", 200)]
+    #[case(&["main"], "/chat/assets/index.html", 404)]
+    #[case(&["main"], "/chat/assets/..%2Fsrc%2Flib.rs", 404)]
+    #[case(&["main"], "/chat/ws", 400)]
+    #[tokio::test]
+    async fn each_chat_has_its_page(#[case] names: &[&str], #[case] path: &str, #[case] status: u16) {
+        let chats = names.iter().map(|name| chat(name, Access::Loopback)).collect();
+
+        assert_eq!(get(chats, path, &[LOCAL]).await.0, status);
+    }
+
+    #[rstest]
+    #[case("/chat")]
+    #[case("/chat/ws")]
+    #[case("/chat/assets/chat.js")]
+    #[tokio::test]
+    async fn another_name_of_this_machine_opens_nothing(#[case] path: &str) {
+        let (status, headers, body) =
+            get(vec![chat("main", Access::Loopback)], path, &[("host", "evil.example")]).await;
+
+        assert_eq!(
+            (status, &headers[header::CONTENT_TYPE]),
+            (StatusCode::FORBIDDEN, &HeaderValue::from_static("application/problem+json"))
+        );
+        assert!(body.contains("this machine only"), "{body}");
+    }
+
+    #[tokio::test]
+    async fn the_page_runs_nothing_but_its_own_scripts() {
+        let (_, headers, body) = get(vec![chat("main", Access::Loopback)], "/chat", &[LOCAL]).await;
+
+        let policy = headers[header::CONTENT_SECURITY_POLICY].to_str().expect("text");
+        assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self'; "), "{policy}");
+        assert!(policy.contains("connect-src 'self' ws://localhost:7420 wss://localhost:7420;"), "{policy}");
+        assert!(!policy.contains("unsafe"), "{policy}");
+        assert_eq!(headers[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
+        assert_eq!(headers[header::REFERRER_POLICY], "no-referrer");
+        assert!(body.contains("<title>Chat &lt;script&gt;</title>"), "{body}");
+        assert!(!body.contains("{{"), "{body}");
+        // Inline scripts, handlers and styles would be dead under the policy.
+        let is_inline = |word: &str| {
+            word.starts_with("<script>") || word.starts_with("style=") || (word.starts_with("on") && word.contains('='))
+        };
+        assert!(!body.split_whitespace().any(is_inline), "{body}");
+    }
+
+    #[test]
+    fn the_page_finds_all_that_it_asks_for() {
+        let page = Assets::get("index.html").expect("the page").data;
+        let page = String::from_utf8_lossy(&page);
+
+        let asked: Vec<&str> = page
+            .split("/chat/assets/")
+            .skip(1)
+            .map(|rest| rest.split('"').next().unwrap_or_default())
+            .chain(["connection.js", "conversation.js", "outbox.js", "storage.js", "turns.js"])
+            .collect();
+        assert!(asked.len() > 5);
+        assert!(asked.iter().all(|file| Assets::get(file).is_some()), "{asked:?}");
+    }
+
+    #[tokio::test]
+    async fn what_the_browser_has_is_not_sent_again() {
+        let asset = "/chat/assets/chat.css";
+        let chats = || vec![chat("main", Access::Loopback)];
+        let (_, headers, body) = get(chats(), asset, &[LOCAL]).await;
+        let tag = headers[header::ETAG].to_str().expect("text");
+
+        let again = get(chats(), asset, &[LOCAL, ("if-none-match", tag)]).await;
+        let other = get(chats(), asset, &[LOCAL, ("if-none-match", "\"other\"")]).await;
+
+        assert_eq!((again.0, again.2.as_str()), (StatusCode::NOT_MODIFIED, ""));
+        assert_eq!((other.0, other.2), (StatusCode::OK, body));
+        assert_eq!(headers[header::CONTENT_TYPE], "text/css; charset=utf-8");
+    }
+
+    #[test]
+    fn the_description_names_every_path() {
+        let paths: Vec<String> = openapi().paths.paths.keys().cloned().collect();
+
+        assert_eq!(paths, ["/chat", "/chat/ws", "/chat/{name}", "/chat/{name}/ws"]);
+    }
+}

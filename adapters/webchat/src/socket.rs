@@ -1,0 +1,348 @@
+//! One socket: the greeting, then what the page says and what it is shown, until either side goes.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
+use futures_util::{
+    SinkExt, StreamExt,
+    stream::{SplitSink, SplitStream},
+};
+use rejoinder_core::{Accepted, ConversationRef, InboundEvent, Intake, StoreError, TurnId, TurnView};
+use tokio::{
+    sync::mpsc,
+    time::{MissedTickBehavior, interval, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    WebchatAdapter,
+    access::Entry,
+    inbound,
+    protocol::{ClientFrame, MAX_TEXT_BYTES, Problem, ServerFrame, Turn, VERSION},
+    rooms::Seat,
+};
+
+// These are times of the network, not of turns, so they are the machine's whatever clock the core has.
+
+/// How long a socket may stay without its greeting.
+const HELLO_WITHIN: Duration = Duration::from_secs(10);
+/// How often we ask whether the page is there; under the 30 s after which some proxies cut a quiet socket.
+const PING_EVERY: Duration = Duration::from_secs(25);
+/// After how long without a frame the page counts as gone: it missed two pings.
+const GONE_AFTER: Duration = Duration::from_mins(1);
+/// How long one frame may take to be written.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(20);
+
+/// How many turns are shown at first, and with each step back.
+const TURNS_AT_ONCE: u32 = 40;
+/// How many answers to what the page said may wait to be written.
+const REPLIES: usize = 16;
+
+/// RFC 6455, section 7.4.1: normal, and going away.
+const CLOSED: u16 = 1000;
+const GOING_AWAY: u16 = 1001;
+
+type Sink = SplitSink<WebSocket, Message>;
+type Stream = SplitStream<WebSocket>;
+
+/// Serves a socket until it ends.
+pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket) {
+    let (mut sink, mut stream) = socket.split();
+    let Some(reception) = chat.reception() else {
+        return refuse(&mut sink, Problem::NOT_READY).await;
+    };
+    let _tracked = reception.sockets.token();
+    let greeted = tokio::select! {
+        greeted = timeout(HELLO_WITHIN, greet(&chat, &mut stream)) => greeted.unwrap_or(Err(Problem::HELLO_TIMEOUT)),
+        () = reception.closing.cancelled() => return close(&mut sink, GOING_AWAY).await,
+    };
+    let conversation = match greeted {
+        Ok(conversation) => conversation,
+        Err(problem) => return refuse(&mut sink, problem).await,
+    };
+    // Seated before the store is read, so that no change falls between.
+    let Some(seat) = chat.rooms().enter(&conversation.chat) else {
+        return refuse(&mut sink, Problem::BUSY).await;
+    };
+    let seat = Arc::new(seat);
+    let intake = reception.intake;
+    let Ok((turns, more)) = page(&intake, &conversation, None).await else {
+        return refuse(&mut sink, Problem::NOT_READY).await;
+    };
+    let welcome = ServerFrame::Welcome {
+        protocol: VERSION,
+        title: chat.title(),
+        greeting: chat.greeting(),
+        max_text_bytes: MAX_TEXT_BYTES,
+        turns: turns.iter().map(Turn::from).collect(),
+        more,
+    };
+    let (say, replies) = mpsc::channel(REPLIES);
+    let Ok(()) = say.try_send(Reply::shows(&welcome, &turns)) else { return };
+
+    let ended = CancellationToken::new();
+    let writer = Writer {
+        sink,
+        seat,
+        replies,
+        intake: intake.clone(),
+        conversation: conversation.clone(),
+        closing: reception.closing,
+        ended: ended.clone(),
+    };
+    let writer = tokio::spawn(writer.run());
+    let _ended = ended.clone().drop_guard();
+    Reader { chat, intake, conversation, say, ended: ended.clone() }.run(&mut stream).await;
+    ended.cancel();
+    // A writer that panicked has closed the socket with it, which is all that is left to do.
+    let _ = writer.await;
+}
+
+/// Reads the greeting.
+async fn greet(chat: &WebchatAdapter, stream: &mut Stream) -> Result<ConversationRef, Problem> {
+    let Some(text) = next_text(stream).await else { return Err(Problem::HELLO_FIRST) };
+    let Ok(ClientFrame::Hello { protocol, conversation, token }) = serde_json::from_str(&text) else {
+        return Err(Problem::HELLO_FIRST);
+    };
+    if protocol != VERSION {
+        return Err(Problem::OTHER_PROTOCOL);
+    }
+    match chat.door().knock(token.as_ref()).await {
+        Entry::Welcome => inbound::conversation(chat.id(), &conversation),
+        Entry::TokenRequired => Err(Problem::TOKEN_REQUIRED),
+        Entry::TokenWrong => {
+            tracing::warn!(channel = %chat.id(), "a page came with a wrong token");
+            Err(Problem::TOKEN_WRONG)
+        }
+    }
+}
+
+/// The next text frame; `None` when the socket ended.
+async fn next_text(stream: &mut Stream) -> Option<Utf8Bytes> {
+    loop {
+        match stream.next().await? {
+            Ok(Message::Text(text)) => return Some(text),
+            Ok(Message::Ping(_) | Message::Pong(_)) => {}
+            // No frame of ours is binary.
+            Ok(Message::Binary(_) | Message::Close(_)) | Err(_) => return None,
+        }
+    }
+}
+
+async fn refuse(sink: &mut Sink, problem: Problem) {
+    let frame = ServerFrame::Error { id: None, problem }.to_text();
+    if write(sink, Message::Text(frame)).await {
+        close(sink, problem.close.unwrap_or(CLOSED)).await;
+    }
+}
+
+async fn close(sink: &mut Sink, code: u16) {
+    write(sink, Message::Close(Some(CloseFrame { code, reason: Utf8Bytes::default() }))).await;
+}
+
+/// Whether the message was written out.
+async fn write(sink: &mut Sink, message: Message) -> bool {
+    matches!(timeout(WRITTEN_WITHIN, sink.send(message)).await, Ok(Ok(())))
+}
+
+/// The last turns before `before`, oldest first, and whether there are more.
+async fn page(
+    intake: &Intake,
+    conversation: &ConversationRef,
+    before: Option<TurnId>,
+) -> Result<(Vec<TurnView>, bool), StoreError> {
+    let mut turns = intake.views(conversation, before, TURNS_AT_ONCE + 1).await?;
+    let more = turns.len() > TURNS_AT_ONCE as usize;
+    if more {
+        turns.remove(0);
+    }
+    Ok((turns, more))
+}
+
+/// Something to write, and the turns whose last word it shows.
+struct Reply {
+    text: Utf8Bytes,
+    shows: Vec<TurnId>,
+}
+
+impl Reply {
+    fn plain(frame: &ServerFrame<'_>) -> Self {
+        Self { text: frame.to_text(), shows: Vec::new() }
+    }
+
+    fn shows(frame: &ServerFrame<'_>, turns: &[TurnView]) -> Self {
+        let shows = turns.iter().filter(|turn| turn.status.is_final()).map(|turn| turn.turn_id).collect();
+        Self { text: frame.to_text(), shows }
+    }
+}
+
+/// Writes what the page is shown.
+struct Writer {
+    sink: Sink,
+    seat: Arc<Seat>,
+    replies: mpsc::Receiver<Reply>,
+    intake: Intake,
+    conversation: ConversationRef,
+    closing: CancellationToken,
+    ended: CancellationToken,
+}
+
+impl Writer {
+    async fn run(mut self) {
+        let _ended = self.ended.clone().drop_guard();
+        let mut pings = interval(PING_EVERY);
+        pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        pings.reset();
+        loop {
+            let goes_on = tokio::select! {
+                biased;
+                () = self.closing.cancelled() => return close(&mut self.sink, GOING_AWAY).await,
+                () = self.ended.cancelled() => return close(&mut self.sink, CLOSED).await,
+                Some(reply) = self.replies.recv() => self.write(reply).await,
+                () = self.seat.arrived() => self.write_post().await,
+                _ = pings.tick() => self.write(Reply::plain(&ServerFrame::Ping)).await,
+            };
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    async fn write(&mut self, reply: Reply) -> bool {
+        let is_written = write(&mut self.sink, Message::Text(reply.text)).await;
+        if is_written {
+            for turn in reply.shows {
+                self.intake.fetched(turn);
+            }
+        }
+        is_written
+    }
+
+    async fn write_post(&mut self) -> bool {
+        let post = self.seat.take();
+        if post.resync {
+            metrics::counter!("rejoinder_webchat_resyncs_total").increment(1);
+            let Ok((turns, more)) = page(&self.intake, &self.conversation, None).await else { return false };
+            let sync = ServerFrame::Sync { turns: turns.iter().map(Turn::from).collect(), more };
+            if !self.write(Reply::shows(&sync, &turns)).await {
+                return false;
+            }
+        }
+        let turns = post
+            .turns
+            .into_iter()
+            .map(|(turn, progress, text)| Reply { text, shows: if progress.is_final() { vec![turn] } else { vec![] } });
+        let passing = post.drafts.into_iter().map(|draft| draft.1).chain(post.typing);
+        for reply in turns.chain(passing.map(|text| Reply { text, shows: vec![] })) {
+            if !self.write(reply).await {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Takes in what the page says.
+struct Reader {
+    chat: Arc<WebchatAdapter>,
+    intake: Intake,
+    conversation: ConversationRef,
+    say: mpsc::Sender<Reply>,
+    ended: CancellationToken,
+}
+
+impl Reader {
+    async fn run(&self, stream: &mut Stream) {
+        loop {
+            // Only reading is given up on: what was read is taken in to its end.
+            let text = tokio::select! {
+                text = timeout(GONE_AFTER, next_text(stream)) => text,
+                () = self.ended.cancelled() => return,
+            };
+            let Ok(Some(text)) = text else { return };
+            let reply = self.take_in(&text).await;
+            if let Some(reply) = reply
+                && self.say.send(reply).await.is_err()
+            {
+                return;
+            }
+        }
+    }
+
+    async fn take_in(&self, raw: &str) -> Option<Reply> {
+        let Ok(frame) = serde_json::from_str::<ClientFrame>(raw) else {
+            return Some(refusal(None, Problem::NOT_A_FRAME));
+        };
+        let now = self.intake.clock().now();
+        match frame {
+            ClientFrame::Hello { .. } => Some(refusal(None, Problem::HELLO_AGAIN)),
+            ClientFrame::Message { id, text } => {
+                Some(self.accept(&id, inbound::message(&self.conversation, &id, text, raw, now)).await)
+            }
+            ClientFrame::Choose { id, turn_id, choice } => {
+                let event = match self.words(turn_id, choice).await {
+                    Ok(words) => inbound::choice(&self.conversation, &id, turn_id, words, raw, now),
+                    Err(problem) => Err(problem),
+                };
+                Some(self.accept(&id, event).await)
+            }
+            ClientFrame::Stop => {
+                let id = TurnId::new(now).to_string();
+                Some(self.accept(&id, inbound::stop(&self.conversation, &id, raw, now)).await)
+            }
+            ClientFrame::Older { before } => Some(match page(&self.intake, &self.conversation, Some(before)).await {
+                Ok((turns, more)) => {
+                    let history = ServerFrame::History { turns: turns.iter().map(Turn::from).collect(), more };
+                    Reply::shows(&history, &turns)
+                }
+                Err(_) => refusal(None, Problem::UNAVAILABLE),
+            }),
+            ClientFrame::Ping => Some(Reply::plain(&ServerFrame::Pong)),
+            ClientFrame::Pong => None,
+        }
+    }
+
+    /// The words of a choice of a turn of this conversation.
+    async fn words(&self, turn: TurnId, pick: crate::protocol::Pick) -> Result<String, Problem> {
+        let view = self.intake.view(turn).await.map_err(|_| Problem::UNAVAILABLE)?;
+        let view = view.filter(|view| view.conversation == self.conversation).ok_or(Problem::UNKNOWN_TURN)?;
+        let choices = view.shown.map(|shown| shown.choices).unwrap_or_default();
+        pick.of(&choices).cloned().ok_or(Problem::UNKNOWN_CHOICE)
+    }
+
+    async fn accept(&self, id: &str, event: Result<InboundEvent, Problem>) -> Reply {
+        let event = match event {
+            Ok(event) => event,
+            Err(problem) => return refusal(Some(id), problem),
+        };
+        let said = event.text.clone();
+        let turn_id = match self.intake.accept(event).await {
+            Ok(Accepted::Turn(turn)) => {
+                self.show_others(turn).await;
+                Some(turn)
+            }
+            Ok(Accepted::Kept) => None,
+            Ok(Accepted::Duplicate { text, .. }) if text != said => return refusal(Some(id), Problem::ID_REUSED),
+            Ok(Accepted::Duplicate { turn, .. }) => turn,
+            Err(error) => {
+                tracing::warn!(channel = %self.chat.id(), %error, "could not take a message in");
+                return refusal(Some(id), Problem::UNAVAILABLE);
+            }
+        };
+        Reply::plain(&ServerFrame::Accepted { id, turn_id })
+    }
+
+    /// Shows what was said here to who has the same conversation open elsewhere: nothing else does until the
+    /// turn's first signal.
+    async fn show_others(&self, turn: TurnId) {
+        if self.chat.rooms().is_shared(&self.conversation.chat)
+            && let Ok(Some(view)) = self.intake.view(turn).await
+        {
+            self.chat.show(&view);
+        }
+    }
+}
+
+fn refusal(id: Option<&str>, problem: Problem) -> Reply {
+    Reply::plain(&ServerFrame::Error { id, problem })
+}

@@ -1,0 +1,312 @@
+//! The chat's socket and its page, on a real core and a real store.
+
+mod support;
+
+use rejoinder_webchat::Access;
+use rstest::rstest;
+use serde_json::json;
+use tokio_tungstenite::tungstenite;
+
+use support::Chat;
+
+const HERE: &str = "a-conversation-of-tests";
+const ELSEWHERE: &str = "another-conversation-01";
+
+/// I3.
+#[tokio::test]
+async fn a_message_is_accepted_and_then_answered() {
+    let chat = Chat::open().await;
+    let (mut page, welcome) = chat.page(HERE).await;
+    assert_eq!((&welcome["turns"], &welcome["more"]), (&json!([]), &json!(false)));
+
+    page.says_text("message-1", "hello").await;
+
+    let accepted = page.hears("accepted").await;
+    let turn = page.sees("answered").await;
+    assert_eq!((&accepted["id"], &accepted["turn_id"]), (&json!("message-1"), &turn["turn_id"]));
+    assert_eq!((&turn["text"], &turn["shown"]["html"]), (&json!("hello"), &json!("<p><em>hello</em></p>")));
+}
+
+/// B10.
+#[tokio::test]
+async fn a_reaction_is_the_answer() {
+    let chat = Chat::open().await;
+    let (mut page, _) = chat.page(HERE).await;
+
+    page.says_text("message-1", "react").await;
+
+    let shown = page.sees("answered").await["shown"].take();
+    assert_eq!((&shown["signal"], &shown["text"]), (&json!("reaction"), &json!("👍")));
+}
+
+/// E6.
+#[tokio::test]
+async fn what_is_sent_again_is_not_doubled() {
+    let chat = Chat::open().await;
+    let (mut page, _) = chat.page(HERE).await;
+    page.says_text("message-1", "hello").await;
+    let first = page.hears("accepted").await;
+    page.sees("answered").await;
+
+    let (mut page, _) = chat.page(HERE).await;
+    page.says_text("message-1", "hello").await;
+    let second = page.hears("accepted").await;
+
+    let (_, welcome) = chat.page(HERE).await;
+    assert_eq!(first["turn_id"], second["turn_id"]);
+    assert_eq!(welcome["turns"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test]
+async fn an_id_stands_for_the_same_words() {
+    let chat = Chat::open().await;
+    let (mut page, _) = chat.page(HERE).await;
+    page.says_text("message-1", "hello").await;
+    page.hears("accepted").await;
+
+    page.says_text("message-1", "something else").await;
+
+    let error = page.hears("error").await;
+    assert_eq!((&error["code"], &error["retry"]), (&json!("id_reused"), &json!(false)));
+}
+
+/// D1, B13.
+#[tokio::test]
+async fn what_was_missed_is_there_after_a_reconnect() {
+    let chat = Chat::open().await;
+    let (mut page, _) = chat.page(HERE).await;
+    page.says_text("message-1", "wait").await;
+    let accepted = page.hears("accepted").await;
+    drop(page);
+
+    let (mut page, welcome) = chat.page(HERE).await;
+    assert_eq!(welcome["turns"][0]["status"], "accepted");
+    chat.go_on();
+
+    let turn = page.sees("answered").await;
+    let (_, welcome) = chat.page(HERE).await;
+    assert_eq!((&turn["turn_id"], &turn["shown"]["text"]), (&accepted["turn_id"], &json!("waited")));
+    assert_eq!(welcome["turns"], json!([turn]));
+}
+
+/// B13.
+#[tokio::test]
+async fn a_draft_is_shown_while_it_is_written() {
+    let chat = Chat::open().await;
+    let (mut page, _) = chat.page(HERE).await;
+
+    page.says_text("message-1", "write slowly").await;
+    let draft = page.hears("draft").await;
+    chat.go_on();
+
+    let turn = page.sees("answered").await;
+    assert_eq!((&draft["turn_id"], &draft["html"]), (&turn["turn_id"], &json!("<p>**so</p>")));
+    assert_eq!(turn["shown"]["html"], "<p><strong>so</strong> it is</p>");
+}
+
+/// B14.
+#[rstest]
+#[case(json!(1))]
+#[case(json!("That"))]
+#[tokio::test]
+async fn a_pick_is_the_next_turn(#[case] choice: serde_json::Value) {
+    let chat = Chat::open().await;
+    let (mut page, _) = chat.page(HERE).await;
+    page.says_text("message-1", "be silent").await;
+    let question = page.sees("answered").await;
+    assert_eq!(
+        (&question["shown"]["text"], &question["shown"]["choices"]),
+        (&json!("Which?"), &json!(["This", "That"]))
+    );
+
+    let pick = json!({"type": "choose", "id": "choice-01", "turn_id": question["turn_id"], "choice": choice});
+    page.says(&pick).await;
+
+    let turn = page.sees("answered").await;
+    assert_ne!(turn["turn_id"], question["turn_id"]);
+    assert_eq!((&turn["text"], &turn["shown"]["text"]), (&json!("That"), &json!("*That*")));
+}
+
+#[rstest]
+#[case(HERE, json!(2), "unknown_choice")]
+#[case(HERE, json!("Neither"), "unknown_choice")]
+#[case(ELSEWHERE, json!(0), "unknown_turn")]
+#[tokio::test]
+async fn only_what_was_asked_can_be_picked(
+    #[case] conversation: &str,
+    #[case] choice: serde_json::Value,
+    #[case] code: &str,
+) {
+    let chat = Chat::open().await;
+    let (mut page, _) = chat.page(HERE).await;
+    page.says_text("message-1", "be silent").await;
+    let question = page.sees("answered").await;
+
+    let (mut page, _) = chat.page(conversation).await;
+    page.says(&json!({"type": "choose", "id": "choice-01", "turn_id": question["turn_id"], "choice": choice})).await;
+
+    assert_eq!(page.hears("error").await["code"], code);
+}
+
+/// B11.
+#[tokio::test]
+async fn nobody_hears_another_conversation() {
+    let chat = Chat::open().await;
+    let (mut other, _) = chat.page(ELSEWHERE).await;
+    let (mut page, _) = chat.page(HERE).await;
+
+    page.says_text("message-1", "write slowly").await;
+    page.hears("draft").await;
+    chat.go_on();
+    let turn = page.sees("answered").await;
+
+    other.says(&json!({"type": "older", "before": turn["turn_id"]})).await;
+    let next = other.next().await;
+    assert_eq!(next, Ok(json!({"type": "history", "turns": [], "more": false})));
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_open_twice_is_the_same_in_both() {
+    let chat = Chat::open().await;
+    let (mut here, _) = chat.page(HERE).await;
+    let (mut there, _) = chat.page(HERE).await;
+
+    here.says_text("message-1", "wait").await;
+    let turn = there.sees("accepted").await;
+    chat.go_on();
+
+    assert_eq!(turn["text"], "wait");
+    assert_eq!(here.sees("answered").await, there.sees("answered").await);
+}
+
+/// D18.
+#[tokio::test]
+async fn what_runs_can_be_stopped() {
+    let chat = Chat::open().await;
+    let (mut page, _) = chat.page(HERE).await;
+    page.says_text("message-1", "wait").await;
+    let accepted = page.hears("accepted").await;
+
+    page.says(&json!({"type": "stop"})).await;
+
+    let stopped = page.sees("cancelled").await;
+    assert_eq!(stopped["turn_id"], accepted["turn_id"]);
+}
+
+#[tokio::test]
+async fn a_long_conversation_is_shown_from_its_end() {
+    let chat = Chat::open().await;
+    let (mut page, _) = chat.page(HERE).await;
+    for number in 0..45 {
+        page.says_text(&format!("message-{number}"), &number.to_string()).await;
+        page.sees("answered").await;
+    }
+
+    let (mut page, welcome) = chat.page(HERE).await;
+    page.says(&json!({"type": "older", "before": welcome["turns"][0]["turn_id"]})).await;
+    let older = page.hears("history").await;
+
+    let texts = |frame: &serde_json::Value| -> Vec<String> {
+        let turns = frame["turns"].as_array().expect("turns");
+        turns.iter().map(|turn| turn["text"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let numbers = |range: std::ops::Range<u32>| range.map(|number| number.to_string()).collect::<Vec<_>>();
+    assert_eq!((texts(&older), &older["more"]), (numbers(0..5), &json!(false)));
+    assert_eq!((texts(&welcome), &welcome["more"]), (numbers(5..45), &json!(true)));
+}
+
+#[rstest]
+#[case(json!({"type": "message", "id": "message-1", "text": " "}), "empty")]
+#[case(json!({"type": "message", "id": "message-1", "text": "\u{1}".repeat(64 * 1024 + 1)}), "too_long")]
+#[case(json!({"type": "message", "id": "short", "text": "hello"}), "bad_id")]
+#[case(json!({"type": "message", "text": "hello"}), "bad_frame")]
+#[case(json!({"type": "sing"}), "bad_frame")]
+#[case(json!({"type": "hello", "conversation": HERE}), "bad_frame")]
+#[tokio::test]
+async fn what_cannot_be_taken_in_is_said_and_the_socket_stays_open(
+    #[case] frame: serde_json::Value,
+    #[case] code: &str,
+) {
+    let chat = Chat::open().await;
+    let (mut page, _) = chat.page(HERE).await;
+
+    page.says(&frame).await;
+
+    let error = page.hears("error").await;
+    assert_eq!((&error["code"], &error["retry"]), (&json!(code), &json!(false)));
+    page.says(&json!({"type": "ping"})).await;
+    page.hears("pong").await;
+}
+
+#[rstest]
+#[case(json!({"type": "message", "id": "message-1", "text": "hello"}), "hello_first", 4400)]
+#[case(json!({"type": "hello", "conversation": "short"}), "bad_conversation", 4400)]
+#[case(json!({"type": "hello", "conversation": HERE, "protocol": 2}), "unsupported_protocol", 4406)]
+#[tokio::test]
+async fn without_a_proper_hello_there_is_no_conversation(
+    #[case] frame: serde_json::Value,
+    #[case] code: &str,
+    #[case] closed: u16,
+) {
+    let chat = Chat::open().await;
+    let mut page = chat.stranger().await;
+
+    page.says(&frame).await;
+
+    assert_eq!(page.hears("error").await["code"], code);
+    assert_eq!(page.next().await, Err(closed));
+}
+
+#[rstest]
+#[case(None, "token_required")]
+#[case(Some("wrong"), "token_wrong")]
+#[tokio::test]
+async fn without_the_token_there_is_no_conversation(#[case] token: Option<&str>, #[case] code: &str) {
+    let chat = Chat::with(Access::Token("right".into())).await;
+    let mut page = chat.stranger().await;
+
+    page.says(&json!({"type": "hello", "conversation": HERE, "token": token})).await;
+
+    assert_eq!(page.hears("error").await["code"], code);
+    assert_eq!(page.next().await, Err(4401));
+}
+
+#[tokio::test]
+async fn with_the_token_there_is() {
+    let chat = Chat::with(Access::Token("right".into())).await;
+    let mut page = chat.stranger().await;
+
+    page.says(&json!({"type": "hello", "conversation": HERE, "token": "right"})).await;
+
+    assert_eq!(page.hears("welcome").await["greeting"], "Hello.");
+}
+
+#[rstest]
+#[case(&[("origin", "https://evil.example")])]
+#[case(&[("origin", "null")])]
+#[case(&[("host", "evil.example")])]
+#[case(&[("host", "evil.example"), ("origin", "http://evil.example")])]
+#[tokio::test]
+async fn a_page_elsewhere_opens_no_socket(#[case] headers: &[(&'static str, &str)]) {
+    let chat = Chat::open().await;
+
+    let refused = chat.connect(headers).await.err();
+
+    let Some(tungstenite::Error::Http(response)) = refused else { panic!("{refused:?}") };
+    assert_eq!(response.status(), 403);
+}
+
+/// D1.
+#[tokio::test]
+async fn a_chat_that_ends_says_so_and_pages_come_back_later() {
+    let chat = Chat::open().await;
+    let (mut page, _) = chat.page(HERE).await;
+
+    chat.stop().await;
+
+    assert_eq!(page.next().await, Err(1001));
+    let mut page = chat.stranger().await;
+    let error = page.hears("error").await;
+    assert_eq!((&error["code"], &error["retry"]), (&json!("unavailable"), &json!(true)));
+    assert_eq!(page.next().await, Err(1013));
+}
