@@ -116,11 +116,10 @@ pub(crate) fn read(content_type: Option<&str>, body: &[u8]) -> Result<Asked, Pro
     let content = body.strip_prefix('\u{feff}').unwrap_or(body);
     let message = match media {
         Some(Media::Json) => json::read(content)?,
-        Some(Media::Text) => text(content),
         Some(Media::Form) => form::read(content)?,
         Some(Media::Multipart { boundary }) => multipart::read(content, &boundary)?,
         None if content.trim_start().starts_with('{') => json::read(content)?,
-        None => text(content),
+        Some(Media::Text) | None => text(content),
     };
     message.checked(body)
 }

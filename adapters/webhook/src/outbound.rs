@@ -28,7 +28,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const DEFAULT_PAUSE: Duration = Duration::from_secs(30);
 
 /// The longest pause that a receiver may ask for.
-const MAX_PAUSE: Duration = Duration::from_secs(60 * 60);
+const MAX_PAUSE: Duration = Duration::from_hours(1);
 
 /// Where a hook's answers are posted as well.
 pub(crate) struct Callback {
@@ -117,12 +117,11 @@ fn judge(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), 
 /// `Retry-After`, in seconds or as a date (RFC 9110, section 10.2.3).
 fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    let pause = match value.parse() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => {
-            let at = rfc2822::DateTimeParser::new().parse_timestamp(value).ok()?;
-            Timestamp::from_millis(at.as_millisecond()).since(now)
-        }
+    let pause = if let Ok(seconds) = value.parse() {
+        Duration::from_secs(seconds)
+    } else {
+        let at = rfc2822::DateTimeParser::new().parse_timestamp(value).ok()?;
+        Timestamp::from_millis(at.as_millisecond()).since(now)
     };
     Some(pause.min(MAX_PAUSE))
 }

@@ -17,7 +17,11 @@ const TYPE_PREFIX: &str = "urn:rejoinder:problem:";
 /// Its texts are for whoever wrote the client. They speak of the request alone, never of what is
 /// inside the gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct Problem(Box<Parts>);
+
+/// Kept apart, so that a result that may be a problem is small.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Parts {
     status: StatusCode,
     name: &'static str,
     title: &'static str,
@@ -38,20 +42,21 @@ impl Problem {
         title: &'static str,
         detail: impl Into<Cow<'static, str>>,
     ) -> Self {
-        Self { status, name, title, detail: detail.into(), field: None, place: None, header: None }
+        let detail = detail.into();
+        Self(Box::new(Parts { status, name, title, detail, field: None, place: None, header: None }))
     }
 
     /// The same, about one field of the body: `attachments[0].url`.
     #[must_use]
     pub fn about(mut self, field: impl Into<String>) -> Self {
-        self.field = Some(field.into());
+        self.0.field = Some(field.into());
         self
     }
 
     /// The same, at a line and column of the body, counted from 1.
     #[must_use]
     pub fn at(mut self, line: usize, column: usize) -> Self {
-        self.place = Some((line, column));
+        self.0.place = Some((line, column));
         self
     }
 
@@ -64,38 +69,38 @@ impl Problem {
     /// The same, with a header; the last one set counts.
     #[must_use]
     pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.header = Some((name, value));
+        self.0.header = Some((name, value));
         self
     }
 
     /// The status it answers with.
     #[must_use]
-    pub const fn status(&self) -> StatusCode {
-        self.status
+    pub fn status(&self) -> StatusCode {
+        self.0.status
     }
 
     /// Its name: the end of its `type`.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
-        self.name
+    pub fn name(&self) -> &'static str {
+        self.0.name
     }
 
     /// What was wrong this time.
     #[must_use]
     pub fn detail(&self) -> &str {
-        &self.detail
+        &self.0.detail
     }
 
     /// The field of the body that it is about.
     #[must_use]
     pub fn field(&self) -> Option<&str> {
-        self.field.as_deref()
+        self.0.field.as_deref()
     }
 
     /// The line and column of the body that it is at, counted from 1.
     #[must_use]
-    pub const fn place(&self) -> Option<(usize, usize)> {
-        self.place
+    pub fn place(&self) -> Option<(usize, usize)> {
+        self.0.place
     }
 }
 
@@ -124,22 +129,23 @@ struct ProblemDocument<'a> {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
+        let problem = *self.0;
         let document = ProblemDocument {
-            kind: [TYPE_PREFIX, self.name].concat(),
-            title: self.title,
-            status: self.status.as_u16(),
-            detail: &self.detail,
-            field: self.field.as_deref(),
-            line: self.place.map(|(line, _)| line),
-            column: self.place.map(|(_, column)| column),
+            kind: [TYPE_PREFIX, problem.name].concat(),
+            title: problem.title,
+            status: problem.status.as_u16(),
+            detail: &problem.detail,
+            field: problem.field.as_deref(),
+            line: problem.place.map(|(line, _)| line),
+            column: problem.place.map(|(_, column)| column),
         };
         let body = serde_json::to_vec(&document).expect("a document of texts and numbers can be written");
         let mut response = Response::new(Body::from(body));
-        *response.status_mut() = self.status;
+        *response.status_mut() = problem.status;
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        if let Some((name, value)) = self.header {
+        if let Some((name, value)) = problem.header {
             headers.insert(name, value);
         }
         response

@@ -10,7 +10,8 @@ use axum::{
     routing,
 };
 use rejoinder_core::{
-    Accepted, Attachment, ChannelAdapter, InboundEvent, IntakeError, StoreError, TurnId, TurnStatus, TurnView, Watch,
+    Accepted, Attachment, ChannelAdapter, InboundEvent, Intake, IntakeError, StoreError, TurnId, TurnStatus, TurnView,
+    Watch,
 };
 use url::form_urlencoded;
 
@@ -71,7 +72,7 @@ pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>) -> Router {
         ("Accept" = Option<String>, Header, description = "`text/plain` gives the text alone", max_length = 256),
     ),
     request_body(content(
-        (schema::Message = "application/json"),
+        (schema::Question = "application/json"),
         (String = "text/plain"),
         (schema::Form = "application/x-www-form-urlencoded"),
         (schema::Form = "multipart/form-data"),
@@ -187,16 +188,11 @@ impl WebhookAdapter {
             now,
         });
         let request = key.map(|_| Requested::of(&event));
-        let patience = event.patience;
-        let (accepted, watch) = match patience {
-            Some(_) => open.intake.accept_and_watch(event).await,
-            None => open.intake.accept(event).await.map(|accepted| (accepted, None)),
-        }
-        .map_err(|error| not_taken_in(&error))?;
+        let (accepted, watch) = take_in(&open.intake, event).await.map_err(|error| not_taken_in(&error))?;
         match accepted {
-            Accepted::Turn(turn) => Ok(match (watch, patience) {
-                (Some(watch), Some(_)) => reader.first_signal(turn, watch).await,
-                _ => reader.accepted(turn),
+            Accepted::Turn(turn) => Ok(match watch {
+                Some(watch) => reader.first_signal(turn, watch).await,
+                None => reader.accepted(turn),
             }),
             Accepted::Duplicate { turn: Some(turn), text } => reader.replay(turn, &text, request.as_ref(), watch).await,
             // Kept for an operator, and owed nothing: there is nothing to say and nothing to come.
@@ -358,6 +354,20 @@ impl Reader<'_> {
         let key = self.wants_key.then(|| self.hook.auth.result_key(turn));
         self.hook.urls.of(turn, key.as_deref(), &self.parts.uri, &self.parts.headers)
     }
+}
+
+/// Takes an event in, and watches its turn if the caller waits. In a task of its own: a caller that hangs up
+/// meanwhile ends this request, and must not leave a turn behind that is stored and was not begun.
+async fn take_in(intake: &Intake, event: InboundEvent) -> Result<(Accepted, Option<Watch>), IntakeError> {
+    let intake = intake.clone();
+    let taking_in = tokio::spawn(async move {
+        match event.patience {
+            Some(_) => intake.accept_and_watch(event).await,
+            None => intake.accept(event).await.map(|accepted| (accepted, None)),
+        }
+    });
+    // It ends without a result only when it panicked, or the runtime is ending.
+    taking_in.await.unwrap_or(Err(IntakeError::ShuttingDown))
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {

@@ -200,3 +200,27 @@ fn a_caller_reads_what_it_prefers(#[case] accept: &[&str], #[case] format: Forma
 
     assert_eq!(Format::read(&headers), format);
 }
+
+#[test]
+fn every_field_is_described() {
+    let attachments =
+        [Attachment { name: "a".to_owned(), media_type: "b".to_owned(), url: "https://a.example".to_owned() }];
+    let answer = Answer {
+        turn_id: TURN.parse().unwrap(),
+        status: Status::Answered,
+        signal: Some(SignalKind::Reply),
+        reply: Some("hi"),
+        attachments: &attachments,
+        choices: &["one".to_owned()],
+        fallback: Some(Fallback { cause: Cause::Error, rung: "say:failed".into() }),
+        result_url: Some(URL),
+        retry_after: Some(1),
+    };
+    let written = serde_json::to_value(&answer).unwrap();
+    let schemas = serde_json::to_value(crate::openapi()).unwrap()["components"]["schemas"].take();
+
+    let fields = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(fields(&written), fields(&schemas["HookAnswer"]["properties"]));
+    assert_eq!(fields(&written["attachments"][0]), fields(&schemas["HookAttachment"]["properties"]));
+    assert_eq!(fields(&written["fallback"]), fields(&schemas["HookFallback"]["properties"]));
+}

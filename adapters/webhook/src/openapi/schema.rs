@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 /// A message to the agent. Fields that are not known are let pass.
 #[derive(ToSchema)]
 #[schema(as = HookMessage)]
-pub(crate) struct Message {
+pub(crate) struct Question {
     /// What is asked. May be empty, or not there, only when there are attachments.
     #[schema(min_length = 1)]
     message: String,

@@ -1,0 +1,313 @@
+//! Hooks over HTTP, before a real core on a real database. The agent is scripted, and does what it is told.
+
+mod support;
+
+use rejoinder_webhook::CallbackSettings;
+use reqwest::{Method, StatusCode, header};
+use rstest::rstest;
+use serde_json::{Value, json};
+use support::{Answered, BODY_LIMIT, CALLBACK_SECRET, Hook, Receiver, SIGNING_SECRET, TOKEN, hub_signature};
+
+fn json_of(answered: &Answered) -> Value {
+    serde_json::from_str(&answered.body).unwrap_or_else(|_| panic!("not JSON: {}", answered.body))
+}
+
+#[tokio::test]
+async fn a_question_is_answered() {
+    let hook = Hook::start().await;
+
+    let answered = hook.ask(json!({"message": "say hello"})).await;
+
+    assert_eq!(answered.status, 200);
+    let body = json_of(&answered);
+    assert_eq!(body, json!({"turn_id": body["turn_id"], "status": "answered", "signal": "reply", "reply": "hello"}));
+    hook.stop().await;
+}
+
+#[rstest]
+#[case("application/json", r#"{"message":"say hello"}"#)]
+#[case("text/plain", "say hello")]
+#[case("application/x-www-form-urlencoded", "message=say+hello")]
+#[case(
+    "multipart/form-data; boundary=b",
+    "--b\r\nContent-Disposition: form-data; name=\"message\"\r\n\r\nsay hello\r\n--b--\r\n"
+)]
+#[tokio::test]
+async fn text_alone_is_given_to_who_wants_it(#[case] content_type: &str, #[case] body: &'static str) {
+    let hook = Hook::start().await;
+
+    let request = hook.post().header(header::ACCEPT, "text/plain").header(header::CONTENT_TYPE, content_type);
+    let answered = hook.send(request.body(body)).await;
+
+    assert_eq!((answered.status, answered.body.as_str()), (StatusCode::OK, "hello"));
+    hook.stop().await;
+}
+
+/// A1, A3: the ladder's words, and what made it speak.
+#[tokio::test]
+async fn a_silent_agent_is_spoken_for() {
+    let hook = Hook::start().await;
+
+    let answered = hook.ask(json!({"message": "stay silent"})).await;
+
+    assert_eq!(answered.status, 200);
+    let body = json_of(&answered);
+    assert_eq!(body["reply"], "Sorry, there is nothing to say.");
+    assert_eq!(body["fallback"], json!({"cause": "silent", "rung": "say:silent"}));
+    hook.stop().await;
+}
+
+#[tokio::test]
+async fn a_reaction_is_an_answer() {
+    let hook = Hook::start().await;
+
+    let body = json_of(&hook.ask(json!({"message": "react 👍"})).await);
+
+    assert_eq!((&body["signal"], &body["reply"]), (&json!("reaction"), &json!("👍")));
+    hook.stop().await;
+}
+
+/// M2: something to speak before the caller loses patience, and the answer at an address that stays.
+#[tokio::test]
+async fn a_slow_agent_defers_and_the_answer_is_fetched() {
+    let hook = Hook::start().await;
+
+    let deferred = hook.send(hook.post().header("prefer", "wait=1").json(&json!({"message": "wait for me"}))).await;
+
+    assert_eq!(deferred.status, 202);
+    let body = json_of(&deferred);
+    assert_eq!((&body["status"], &body["reply"]), (&json!("deferred"), &json!("Still working on this.")));
+    assert_eq!(deferred.header("preference-applied"), "wait=1");
+    assert_eq!(deferred.header("location"), body["result_url"]);
+    assert_eq!(deferred.header("retry-after"), body["retry_after"].to_string());
+    let url = body["result_url"].as_str().unwrap().to_owned();
+    let now = hook.send(hook.get(&url)).await;
+    assert_eq!((now.status, &json_of(&now)["status"]), (StatusCode::ACCEPTED, &json!("deferred")));
+
+    let fetching = tokio::spawn(hook.get(&url).header("prefer", "wait=5").send());
+    hook.agent_goes_on();
+
+    let fetched = Answered::of(fetching.await.unwrap().unwrap()).await;
+    assert_eq!((fetched.status, &json_of(&fetched)["reply"]), (StatusCode::OK, &json!("at last")));
+    let again = hook.send(hook.get(&url).header(header::ACCEPT, "text/plain")).await;
+    assert_eq!((again.status, again.body.as_str()), (StatusCode::OK, "at last"));
+    hook.stop().await;
+}
+
+/// M5.
+#[tokio::test]
+async fn a_caller_that_does_not_wait_gets_an_address() {
+    let hook = Hook::start().await;
+
+    let accepted = hook.send(hook.post().header("prefer", "wait=0").json(&json!({"message": "wait for me"}))).await;
+
+    assert_eq!(accepted.status, 202);
+    let body = json_of(&accepted);
+    assert_eq!(body["status"], "accepted");
+    assert_eq!(accepted.header("preference-applied"), "wait=0");
+    let url = format!("http://{}/hooks/siri/turns/{}", hook.address, body["turn_id"].as_str().unwrap());
+    assert_eq!(body["result_url"], url);
+    hook.agent_goes_on();
+    let fetched = hook.send(hook.get(&url).header("prefer", "wait=5")).await;
+    assert_eq!(json_of(&fetched)["reply"], "at last");
+    hook.stop().await;
+}
+
+/// E6: one turn, one run, one answer.
+#[tokio::test]
+async fn the_same_key_gives_the_original_answer() {
+    let hook = Hook::start().await;
+    let request = || hook.post().header("idempotency-key", "k1").json(&json!({"message": "count", "sender": "ann"}));
+
+    let first = hook.send(request()).await;
+    let again = hook.send(request()).await;
+
+    assert_eq!(json_of(&first)["reply"], "run 1");
+    assert_eq!(first.headers.get("idempotency-replayed"), None);
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    assert_eq!((again.status, again.body), (first.status, first.body));
+    hook.stop().await;
+}
+
+/// E6.
+#[tokio::test]
+async fn the_same_key_waits_for_the_answer_that_is_on_its_way() {
+    let hook = Hook::start().await;
+    let request = || hook.post().header("idempotency-key", "k1").json(&json!({"message": "wait for me"}));
+    let first = tokio::spawn(request().send());
+    hook.agent_waits().await;
+
+    let again = tokio::spawn(request().send());
+    hook.agent_goes_on();
+
+    let (first, again) =
+        (Answered::of(first.await.unwrap().unwrap()).await, Answered::of(again.await.unwrap().unwrap()).await);
+    assert_eq!(json_of(&again)["reply"], "at last");
+    assert_eq!(again.body, first.body);
+    hook.stop().await;
+}
+
+#[rstest]
+#[case(json!({"message": "say goodbye", "sender": "ann"}))]
+#[case(json!({"message": "say hello", "sender": "bob"}))]
+#[case(json!({"message": "say hello", "conversation": "trip"}))]
+#[case(json!({"message": "say hello", "sender": "ann", "attachments": [{"url": "https://a.example"}]}))]
+#[tokio::test]
+async fn the_same_key_with_another_body_is_a_conflict(#[case] other: Value) {
+    let hook = Hook::start().await;
+    let request = |body: &Value| hook.post().header("idempotency-key", "k1").json(body);
+    hook.send(request(&json!({"message": "say hello", "sender": "ann"}))).await;
+
+    let answered = hook.send(request(&other)).await;
+
+    assert_eq!(answered.status, 409);
+    assert_eq!(answered.header("content-type"), "application/problem+json");
+    assert_eq!(json_of(&answered)["type"], "urn:rejoinder:problem:key-reused");
+    hook.stop().await;
+}
+
+/// M6.
+#[tokio::test]
+async fn a_signed_request_is_answered_once_and_its_result_has_an_address_that_opens_it() {
+    let hook = Hook::start().await;
+    let body = r#"{"message":"count"}"#;
+    let request = || hook.signed(SIGNING_SECRET, "msg_1", body).header("prefer", "wait=0").body(body);
+
+    let accepted = hook.send(request()).await;
+
+    let url = json_of(&accepted)["result_url"].as_str().unwrap().to_owned();
+    let fetch = |url: &str| reqwest::Client::builder().build().unwrap().get(url).header("prefer", "wait=5");
+    assert_eq!(json_of(&hook.send(fetch(&url)).await)["reply"], "run 1");
+    assert_eq!(hook.send(fetch(url.split('?').next().unwrap())).await.status, 401);
+    let again = hook.send(request().header("idempotency-key", "another")).await;
+    assert_eq!(again.header("idempotency-replayed"), "true");
+    assert_eq!(json_of(&again)["reply"], "run 1");
+    hook.stop().await;
+}
+
+/// M6.
+#[tokio::test]
+async fn a_signature_over_another_body_is_refused() {
+    let hook = Hook::start().await;
+
+    let by_standard = hook.signed(SIGNING_SECRET, "msg_1", "say hello").body("say goodbye");
+    let by_hub = hook.bare_post().header("x-hub-signature-256", hub_signature("say hello")).body("say goodbye");
+    let right = hook.bare_post().header("x-hub-signature-256", hub_signature("say hello")).body("say hello");
+
+    assert_eq!(hook.send(by_standard).await.status, 401);
+    assert_eq!(hook.send(by_hub).await.status, 401);
+    assert_eq!(hook.send(right).await.status, 200);
+    hook.stop().await;
+}
+
+#[rstest]
+#[case(Method::POST, "/hooks/nobody", Some(TOKEN), "say hello", 404, "unknown-hook")]
+#[case(Method::POST, "/hooks/siri", Some("wrong"), "say hello", 401, "unauthorized")]
+#[case(Method::POST, "/hooks/siri", None, "say hello", 401, "unauthorized")]
+#[case(Method::GET, "/hooks/siri", Some(TOKEN), "", 405, "wrong-method")]
+#[case(Method::DELETE, "/hooks/siri/turns/0192f0c1-2d3e-7f40-8a5b-6c7d8e9fa0b1", Some(TOKEN), "", 405, "wrong-method")]
+#[case(Method::GET, "/hooks/siri/turns/0192f0c1-2d3e-7f40-8a5b-6c7d8e9fa0b1", Some(TOKEN), "", 404, "unknown-turn")]
+#[case(Method::GET, "/hooks/siri/turns/0192f0c1-2d3e-7f40-8a5b-6c7d8e9fa0b1", None, "", 401, "unauthorized")]
+#[case(Method::GET, "/hooks/siri/turns/17", Some(TOKEN), "", 404, "unknown-turn")]
+#[case(Method::GET, "/hooks/nobody/turns/17", Some(TOKEN), "", 404, "unknown-hook")]
+#[case(Method::POST, "/hooks/siri", Some(TOKEN), "{\"message\": }", 400, "not-json")]
+#[case(Method::POST, "/hooks/siri", Some(TOKEN), "{\"message\": 5}", 422, "invalid-field")]
+#[case(Method::POST, "/hooks/siri", Some(TOKEN), "", 422, "empty-message")]
+#[tokio::test]
+async fn what_cannot_be_served_is_a_problem_that_says_why(
+    #[case] method: Method,
+    #[case] path: &str,
+    #[case] token: Option<&str>,
+    #[case] body: &'static str,
+    #[case] status: u16,
+    #[case] name: &str,
+) {
+    let hook = Hook::start().await;
+
+    let request = hook.client.request(method, format!("http://{}{path}", hook.address)).body(body);
+    let request = token.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
+    let answered = hook.send(request).await;
+
+    assert_eq!(answered.status, status);
+    assert_eq!(answered.header("content-type"), "application/problem+json");
+    let problem = json_of(&answered);
+    assert_eq!(problem["type"], format!("urn:rejoinder:problem:{name}"));
+    assert_eq!(problem["status"], status);
+    if status == 405 {
+        assert!(answered.headers.contains_key("allow"));
+    }
+    hook.stop().await;
+}
+
+#[tokio::test]
+async fn another_media_type_and_a_body_over_the_limit_are_refused() {
+    let hook = Hook::start().await;
+
+    let xml = hook.send(hook.post().header("content-type", "application/xml").body("<message/>")).await;
+    let large = hook.send(hook.post().body("x".repeat(BODY_LIMIT + 1))).await;
+    let fitting = hook.send(hook.post().body(format!("say {}", "x".repeat(BODY_LIMIT - 4)))).await;
+
+    assert_eq!((xml.status.as_u16(), large.status.as_u16(), fitting.status.as_u16()), (415, 413, 200));
+    hook.stop().await;
+}
+
+/// D18: who asked is told that it was called off.
+#[tokio::test]
+async fn a_turn_that_was_called_off_says_so() {
+    let hook = Hook::start().await;
+    let body = |message: &str| json!({"message": message, "sender": "ann"});
+    let asking = tokio::spawn(hook.post().json(&body("wait for me")).send());
+    hook.agent_waits().await;
+
+    let stopped = hook.ask(body("/stop")).await;
+
+    assert_eq!(json_of(&stopped)["status"], "answered");
+    let asked = Answered::of(asking.await.unwrap().unwrap()).await;
+    assert_eq!((asked.status, &json_of(&asked)["status"]), (StatusCode::OK, &json!("cancelled")));
+    hook.stop().await;
+}
+
+#[tokio::test]
+async fn a_hook_that_takes_nothing_in_says_when_to_come_back() {
+    let hook = Hook::start().await;
+    hook.engine_stops().await;
+
+    let refused = hook.ask(json!({"message": "say hello"})).await;
+
+    assert_eq!(refused.status, 503);
+    assert_eq!(refused.header("retry-after"), "5");
+    assert_eq!(json_of(&refused)["type"], "urn:rejoinder:problem:unavailable");
+}
+
+#[tokio::test]
+async fn a_caller_that_still_waits_at_the_end_gets_an_address() {
+    let hook = Hook::start().await;
+    let asking = tokio::spawn(hook.post().json(&json!({"message": "wait for me"})).send());
+    hook.agent_waits().await;
+
+    hook.hang_up.cancel();
+
+    let answered = Answered::of(asking.await.unwrap().unwrap()).await;
+    assert_eq!((answered.status, &json_of(&answered)["status"]), (StatusCode::ACCEPTED, &json!("accepted")));
+    hook.agent_goes_on();
+    let url = json_of(&answered)["result_url"].as_str().unwrap().to_owned();
+    hook.until_settled(&url).await;
+    hook.stop().await;
+}
+
+/// H2: a copy is signed, and the same one when it is sent again.
+#[tokio::test]
+async fn an_answer_is_posted_to_the_callback_until_it_is_taken() {
+    let mut receiver = Receiver::answering(&[500, 200]).await;
+    let hook = Hook::with_callback(CallbackSettings { url: receiver.url(), secret: CALLBACK_SECRET.into() }).await;
+
+    let answered = hook.ask(json!({"message": "say hello"})).await;
+
+    let (first, again) = (receiver.next().await, receiver.next().await);
+    assert_eq!(first.header("webhook-id"), again.header("webhook-id"));
+    for posted in [&first, &again] {
+        posted.assert_signed(CALLBACK_SECRET);
+        assert_eq!(json_of(posted), json_of(&answered));
+    }
+    hook.stop().await;
+}
