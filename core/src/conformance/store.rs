@@ -1,1 +1,273 @@
 //! What every store must do.
+//!
+//! A store's crate tells the suite how to open it, by [`Subject`], and has
+//! [`store_conformance!`](crate::store_conformance) make a test of every check. To add a check: write it
+//! in one of the modules here, and name it in the macro.
+
+mod accepting;
+mod delivering;
+mod lasting;
+mod reading;
+mod transitions;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use rejoinder_guard::{Event, Outcome, Reply};
+
+pub use self::{accepting::*, delivering::*, lasting::*, reading::*, transitions::*};
+use super::new_delivery;
+use crate::{
+    Action, ChannelId, ChatKind, Class, Content, ConversationId, ConversationRef, DeliveryId, Directed, EventId,
+    EventKind, Expectation, InboundEvent, Obligation, Policy, Sender, SenderKind, SessionId, SignalKind, Store,
+    Timestamp, TurnId, Via,
+    store::{
+        Commit, DeliveryRecord, DeliveryState, NewDelivery, NewEvent, NewTurn, RunStart, Stored, Transition,
+        TurnChange, Version,
+    },
+};
+
+/// A store of its own, that can be closed and opened again.
+#[async_trait]
+pub trait Subject: Send + Sync {
+    /// The store, open.
+    fn store(&self) -> Arc<dyn Store>;
+
+    /// Closes the store and opens it again, as a restart does.
+    async fn reopen(&mut self);
+}
+
+/// Makes a test of every check of the store suite. The argument is an expression that gives a future of a
+/// fresh [`Subject`](crate::conformance::store::Subject).
+#[macro_export]
+macro_rules! store_conformance {
+    ($make:expr) => {
+        $crate::store_conformance! { $make =>
+            an_event_is_accepted_once
+            the_same_event_twice_at_once_is_one_turn
+            of_many_that_bring_the_same_event_one_opens_the_turn
+            a_revision_is_an_event_of_its_own
+            the_same_key_on_another_channel_is_another_event
+            what_is_no_turn_is_kept
+            turns_of_a_conversation_share_it_and_its_session
+            a_thread_is_a_conversation_of_its_own
+            a_duplicate_opens_no_conversation
+            a_cursor_moves_with_the_events_it_covers
+            what_cannot_be_accepted_whole_changes_nothing
+            a_turn_is_read_back_as_it_was_accepted
+            a_run_can_start_with_the_turn
+            a_change_needs_the_expected_version
+            of_64_that_race_for_a_turn_one_wins
+            of_64_that_race_for_many_turns_one_wins_each
+            a_transition_on_several_turns_is_all_or_nothing
+            a_transition_that_conflicts_leaves_no_trace
+            a_transition_that_fails_leaves_no_trace
+            runs_are_recorded
+            a_speaker_has_one_line_per_turn
+            a_transcript_ends_with_the_latest_lines
+            a_new_session_is_the_current_one
+            remarks_keep_their_order
+            deliveries_go_out_in_the_order_they_were_claimed
+            what_was_attempted_is_not_withdrawn
+            a_delivery_is_read_back_as_it_was_changed
+            only_the_first_of_a_conversation_is_deliverable
+            an_attempt_without_a_result_is_found
+            parts_come_in_order
+            fetching_is_remarked_once
+            a_conversation_can_begin_with_a_delivery
+            what_waits_is_found
+            what_runs_is_found
+            what_is_due_is_found
+            what_is_open_is_found
+            the_next_wake_is_the_earliest
+            a_view_shows_the_latest_signal
+            a_view_shows_no_half_signal
+            views_are_of_one_conversation_oldest_first
+            a_list_is_newest_first_and_goes_on_at_its_cursor
+            a_list_can_be_narrowed
+            the_backlog_is_counted
+            a_dossier_holds_everything
+            blocked_scopes_end
+            a_restart_keeps_everything
+        }
+    };
+    ($make:expr => $($check:ident)*) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $check() {
+                let mut subject = $make.await;
+                $crate::conformance::store::$check(&mut subject).await;
+            }
+        )*
+    };
+}
+
+/// The time at which every check begins.
+const START: Timestamp = Timestamp::from_millis(1_750_000_000_000);
+
+/// `seconds` after [`START`].
+fn at(seconds: u64) -> Timestamp {
+    START + Duration::from_secs(seconds)
+}
+
+fn policy() -> Policy {
+    Policy::default()
+}
+
+fn chat(name: &str) -> ConversationRef {
+    ConversationRef::new(ChannelId::new("test", "main"), name)
+}
+
+/// Something said in `conversation`, with the key `key`.
+fn said(conversation: &ConversationRef, key: &str) -> InboundEvent {
+    InboundEvent {
+        conversation: conversation.clone(),
+        chat: ChatKind::Direct,
+        external_id: key.to_owned(),
+        revision: 0,
+        message_id: None,
+        sender: Sender { id: "ann".to_owned(), name: None, kind: SenderKind::Person },
+        kind: EventKind::Message,
+        directed: Directed::DirectChat,
+        text: format!("text of {key}"),
+        attachments: Vec::new(),
+        quoted: None,
+        patience: None,
+        received_at: START,
+        raw: "{}".to_owned(),
+    }
+}
+
+/// An event that becomes a turn which waits for its run.
+fn new_turn(event: InboundEvent) -> NewEvent {
+    let at = event.received_at;
+    NewEvent {
+        id: EventId::new(at),
+        turn: Some(NewTurn {
+            id: TurnId::new(at),
+            agent: "main".into(),
+            obligation: Obligation::open(Expectation::Answer, &policy(), None, at),
+            run: None,
+            conversation: ConversationId::new(at),
+            session: SessionId::new(at),
+        }),
+        event: Arc::new(event),
+    }
+}
+
+async fn accept_one(store: &dyn Store, event: NewEvent) -> Stored {
+    let mut stored = store.accept(vec![event], None).await.expect("events are accepted");
+    assert_eq!(stored.len(), 1);
+    stored.remove(0)
+}
+
+/// A turn of the checks, as whoever changes it knows it.
+#[derive(Clone, Debug)]
+struct Turn {
+    id: TurnId,
+    version: Version,
+    obligation: Obligation,
+    place: ConversationRef,
+    conversation: ConversationId,
+    session: SessionId,
+}
+
+impl Turn {
+    /// Accepts `event` as a turn.
+    async fn accept(store: &dyn Store, event: InboundEvent) -> Self {
+        let place = event.conversation.clone();
+        let new = new_turn(event);
+        let NewTurn { id, obligation, .. } = new.turn.clone().expect("it has a turn");
+        match accept_one(store, new).await {
+            Stored::Turn { conversation, session, .. } => {
+                Self { id, version: 1, obligation, place, conversation, session }
+            }
+            other => panic!("the event should be a turn, and is {other:?}"),
+        }
+    }
+
+    /// The transition that `event` makes, `seconds` after the start. The turn is as afterwards.
+    fn on(&mut self, event: Event, seconds: u64) -> Transition {
+        let expected = self.version;
+        let _ = self.obligation.on(event, &policy(), at(seconds));
+        self.version += 1;
+        let change = TurnChange { turn: self.id, expected, obligation: self.obligation.clone(), at: at(seconds) };
+        Transition { turns: vec![change], ..Transition::default() }
+    }
+
+    /// Begins the turn's run.
+    async fn begin(&mut self, store: &dyn Store) {
+        let transition = self.on(Event::Begin, 1);
+        done(store, transition).await;
+    }
+
+    /// Ends the turn's run with an answer, whose delivery waits to be sent.
+    async fn answer(&mut self, store: &dyn Store, text: &str) -> DeliveryId {
+        self.begin(store).await;
+        let mut transition = self.on(Event::Outcome(Outcome::Reply(Reply::text(text))), 2);
+        let record = self.delivery(1, text);
+        let id = record.id;
+        transition.deliveries.push(new_delivery(record));
+        done(store, transition).await;
+        id
+    }
+
+    /// Has the latest claim delivered.
+    async fn settle(&mut self, store: &dyn Store, delivery: DeliveryId) {
+        let claim = self.obligation.claims();
+        let mut transition = self.on(Event::Delivered { claim, messages: vec!["m".to_owned()] }, 3);
+        let records = store.claim_deliveries(self.id, claim).await.expect("deliveries are read");
+        let record = records.iter().find(|record| record.id == delivery).expect("the delivery is there");
+        transition.delivery_changes.push(crate::store::DeliveryChange {
+            state: DeliveryState::Delivered,
+            message_ids: vec!["m".to_owned()],
+            delivered_at: Some(at(3)),
+            ..crate::store::DeliveryChange::of(record)
+        });
+        done(store, transition).await;
+    }
+
+    /// A pending delivery of one part.
+    fn delivery(&self, claim: u32, text: &str) -> DeliveryRecord {
+        DeliveryRecord {
+            id: DeliveryId::new(at(2)),
+            turn: self.id,
+            claim,
+            part: 1,
+            parts: 1,
+            conversation: self.place.clone(),
+            class: Class::Final,
+            signal: SignalKind::Reply,
+            via: Via::Answer,
+            is_copy: false,
+            action: Action::Send { content: Content { text: text.to_owned(), ..Content::default() }, reply_to: None },
+            state: DeliveryState::Pending,
+            attempts: 0,
+            next_attempt_at: at(2),
+            labelled: false,
+            message_ids: Vec::new(),
+            error: None,
+            created_at: at(2),
+            delivered_at: None,
+            fetched_at: None,
+        }
+    }
+
+    fn run(&self, number: u32) -> RunStart {
+        RunStart { turn: self.id, number, agent: "main".into(), at: at(1) }
+    }
+}
+
+/// A transition of deliveries alone.
+fn deliveries(records: impl IntoIterator<Item = DeliveryRecord>) -> Transition {
+    let deliveries: Vec<NewDelivery> = records.into_iter().map(new_delivery).collect();
+    Transition { deliveries, ..Transition::default() }
+}
+
+async fn commit(store: &dyn Store, transition: Transition) -> Commit {
+    store.commit(transition).await.expect("the transition is carried out")
+}
+
+async fn done(store: &dyn Store, transition: Transition) {
+    assert_eq!(commit(store, transition).await, Commit::Done);
+}

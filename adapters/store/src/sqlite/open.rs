@@ -262,8 +262,9 @@ async fn bring_up_to_date(connection: &mut SqliteConnection, path: &Path) -> Res
     if found > known() {
         return Err(OpenError::Newer { path: path.to_owned(), found, known: known() });
     }
+    // Not `run`: its future cannot be sent to another thread.
     MIGRATIONS
-        .run(connection)
+        .run_direct(None, connection, false)
         .await
         .map_err(|error| OpenError::Migration { path: path.to_owned(), reason: error.to_string() })
 }

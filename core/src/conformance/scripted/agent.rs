@@ -1,0 +1,222 @@
+//! An agent that acts by a script.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+
+use crate::{AgentError, AgentRuntime, AgentTurn, Outcome, Reply, RunEvents, SendResult, SharedClock, TurnId, Usage};
+
+/// What an agent does in one run, step by step, and how it ends.
+#[derive(Clone, Debug)]
+pub struct Script {
+    steps: Vec<Step>,
+    end: End,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Take(Duration),
+    Stream(String),
+    Tool(String),
+    Use(Usage),
+    Send(String),
+}
+
+#[derive(Clone, Debug)]
+enum End {
+    Outcome(Outcome),
+    Defer { note: Option<String>, within: Duration },
+    Fail(String),
+    Panic,
+    Hang,
+}
+
+impl Script {
+    /// Replies `text`.
+    #[must_use]
+    pub fn replies(text: &str) -> Self {
+        Self::ends(End::Outcome(Outcome::Reply(Reply::text(text))))
+    }
+
+    /// Puts `emoji` on the message.
+    #[must_use]
+    pub fn reacts(emoji: &str) -> Self {
+        Self::ends(End::Outcome(Outcome::React(emoji.to_owned())))
+    }
+
+    /// Chooses silence.
+    #[must_use]
+    pub fn is_silent(reason: &str) -> Self {
+        Self::ends(End::Outcome(Outcome::Silent(reason.to_owned())))
+    }
+
+    /// Puts the answer off.
+    #[must_use]
+    pub fn defers(note: Option<&str>, within: Duration) -> Self {
+        Self::ends(End::Defer { note: note.map(str::to_owned), within })
+    }
+
+    /// Fails.
+    #[must_use]
+    pub fn fails(why: &str) -> Self {
+        Self::ends(End::Fail(why.to_owned()))
+    }
+
+    /// Panics.
+    #[must_use]
+    pub const fn panics() -> Self {
+        Self::ends(End::Panic)
+    }
+
+    /// Never ends.
+    #[must_use]
+    pub const fn hangs() -> Self {
+        Self::ends(End::Hang)
+    }
+
+    /// Takes so long, after what it did before.
+    #[must_use]
+    pub fn taking(self, time: Duration) -> Self {
+        self.doing(Step::Take(time))
+    }
+
+    /// Streams a piece of text, after what it did before.
+    #[must_use]
+    pub fn streaming(self, text: &str) -> Self {
+        self.doing(Step::Stream(text.to_owned()))
+    }
+
+    /// Uses a tool, after what it did before.
+    #[must_use]
+    pub fn using(self, tool: &str) -> Self {
+        self.doing(Step::Tool(tool.to_owned()))
+    }
+
+    /// Reports what it consumed, after what it did before.
+    #[must_use]
+    pub fn consuming(self, usage: Usage) -> Self {
+        self.doing(Step::Use(usage))
+    }
+
+    /// Sends a message of its own, after what it did before.
+    #[must_use]
+    pub fn sending(self, text: &str) -> Self {
+        self.doing(Step::Send(text.to_owned()))
+    }
+
+    const fn ends(end: End) -> Self {
+        Self { steps: Vec::new(), end }
+    }
+
+    fn doing(mut self, step: Step) -> Self {
+        self.steps.push(step);
+        self
+    }
+}
+
+/// A run that an agent was given.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// What it was given.
+    pub turn: AgentTurn,
+    /// What became of its own sends, so far.
+    pub sent: Vec<SendResult>,
+}
+
+/// Gives the script of a run.
+type Director = Box<dyn Fn(&AgentTurn) -> Script + Send + Sync>;
+
+/// An agent that acts by the scripts of a test.
+pub struct ScriptedAgent {
+    clock: SharedClock,
+    director: Director,
+    history: usize,
+    runs: Arc<Mutex<Vec<Run>>>,
+    steps: Arc<AtomicU64>,
+}
+
+impl std::fmt::Debug for ScriptedAgent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ScriptedAgent").finish_non_exhaustive()
+    }
+}
+
+impl ScriptedAgent {
+    /// An agent that takes its time on `clock`, and whose script for each run `director` gives.
+    pub fn new(clock: SharedClock, director: impl Fn(&AgentTurn) -> Script + Send + Sync + 'static) -> Self {
+        Self { clock, director: Box::new(director), history: 0, runs: Arc::default(), steps: Arc::default() }
+    }
+
+    /// The same agent, wanting so many lines of history.
+    #[must_use]
+    pub fn remembering(mut self, lines: usize) -> Self {
+        self.history = lines;
+        self
+    }
+
+    /// The runs it was given, in order.
+    #[must_use]
+    pub fn runs(&self) -> Vec<Run> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The turns it was given, in order, with what was said.
+    #[must_use]
+    pub fn turns(&self) -> Vec<(TurnId, String)> {
+        self.runs().into_iter().map(|run| (run.turn.turn, run.turn.text)).collect()
+    }
+
+    /// How many steps it made: it stands still when the agent does.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        self.steps.load(Ordering::SeqCst)
+    }
+}
+
+#[async_trait]
+impl AgentRuntime for ScriptedAgent {
+    fn describe(&self) -> String {
+        "scripted".to_owned()
+    }
+
+    fn history(&self) -> usize {
+        self.history
+    }
+
+    async fn run(&self, turn: AgentTurn, events: RunEvents, _cancel: CancellationToken) -> Result<Outcome, AgentError> {
+        let script = (self.director)(&turn);
+        let index = {
+            let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+            runs.push(Run { turn, sent: Vec::new() });
+            runs.len() - 1
+        };
+        for step in script.steps {
+            self.steps.fetch_add(1, Ordering::SeqCst);
+            match step {
+                Step::Take(time) => self.clock.sleep(time).await,
+                Step::Stream(text) => events.text(text).await,
+                Step::Tool(name) => events.tool(name).await,
+                Step::Use(usage) => events.usage(usage).await,
+                Step::Send(text) => {
+                    let sent = events.send(Reply::text(text)).await;
+                    self.runs.lock().unwrap_or_else(PoisonError::into_inner)[index].sent.push(sent);
+                }
+            }
+        }
+        self.steps.fetch_add(1, Ordering::SeqCst);
+        match script.end {
+            End::Outcome(outcome) => Ok(outcome),
+            End::Defer { note, within } => Ok(Outcome::Defer { note, due: self.clock.now() + within }),
+            End::Fail(why) => Err(AgentError::Failed(why)),
+            End::Panic => panic!("a bug of the agent's"),
+            End::Hang => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A gateway's way to the scripted platform.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
+
+use super::Platform;
+use crate::{
+    Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError,
+    Intake, Receipt, Receipts, Resend, Support,
+};
+
+/// Everything in full: receipts of the platform's, resends that may show twice, no drafts, no typing and no
+/// limits.
+#[must_use]
+pub const fn capabilities() -> Capabilities {
+    Capabilities {
+        receipts: Receipts::Platform,
+        resend: Resend::Ambiguous,
+        edit: Support::Full,
+        reactions: Support::Full,
+        allowed_reactions: None,
+        choices: Support::Full,
+        attachments: Support::Full,
+        drafts: Support::No,
+        draft_interval: Duration::from_secs(1),
+        typing: Support::No,
+        typing_interval: Duration::from_secs(4),
+        text_limit: None,
+        conversation_rate: None,
+        account_rate: None,
+    }
+}
+
+/// A channel of one gateway to a [`Platform`]. Splits texts at [`ScriptedChannel::CUT`].
+#[derive(Debug)]
+pub struct ScriptedChannel {
+    channel: ChannelId,
+    platform: Arc<Platform>,
+    capabilities: Capabilities,
+}
+
+impl ScriptedChannel {
+    /// Where a text is cut into parts.
+    pub const CUT: &str = "\n---\n";
+
+    /// The channel `channel` to `platform`.
+    #[must_use]
+    pub const fn new(channel: ChannelId, platform: Arc<Platform>, capabilities: Capabilities) -> Self {
+        Self { channel, platform, capabilities }
+    }
+}
+
+#[async_trait]
+impl ChannelAdapter for ScriptedChannel {
+    fn channel(&self) -> &ChannelId {
+        &self.channel
+    }
+
+    fn capabilities(&self, _conversation: &ConversationRef) -> Capabilities {
+        self.capabilities.clone()
+    }
+
+    fn health(&self) -> ChannelHealth {
+        ChannelHealth { inbound_at: None, stale_after: None, problem: None }
+    }
+
+    fn parts(&self, text: &str) -> Vec<String> {
+        text.split(Self::CUT).map(str::to_owned).collect()
+    }
+
+    async fn run(&self, _intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
+        shutdown.cancelled().await;
+        Ok(())
+    }
+
+    async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
+        self.platform.deliver(delivery, self.capabilities.resend).await
+    }
+}

@@ -1,0 +1,236 @@
+//! Deliveries: their order, their attempts, what holds them up.
+
+use std::sync::Arc;
+
+use super::{Subject, Turn, at, chat, deliveries, done, said};
+use crate::{
+    Action, Content, DeliveryId, Store,
+    store::{AttemptEnd, AttemptStart, DeliveryChange, DeliveryRecord, DeliveryState, Transition, Withdrawal},
+};
+
+async fn record(store: &dyn Store, turn: &Turn, claim: u32) -> DeliveryRecord {
+    let mut records = store.claim_deliveries(turn.id, claim).await.expect("deliveries are read");
+    assert_eq!(records.len(), 1);
+    records.remove(0)
+}
+
+async fn change(store: &dyn Store, change: DeliveryChange) {
+    done(store, Transition { delivery_changes: vec![change], ..Transition::default() }).await;
+}
+
+async fn start(store: &dyn Store, delivery: DeliveryId, number: u32) {
+    let attempts_started = vec![AttemptStart { delivery, number, at: at(3) }];
+    done(store, Transition { attempts_started, ..Transition::default() }).await;
+}
+
+async fn end(store: &dyn Store, delivery: DeliveryId, number: u32, result: &str) {
+    let (result, detail) = (result.to_owned(), Some("503".to_owned()));
+    let attempts_ended = vec![AttemptEnd { delivery, number, at: at(4), result, detail }];
+    done(store, Transition { attempts_ended, ..Transition::default() }).await;
+}
+
+/// B11: within a conversation the order of claims is the order of sending.
+pub async fn deliveries_go_out_in_the_order_they_were_claimed(subject: &mut impl Subject) {
+    let store = subject.store();
+    let first = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let second = Turn::accept(&*store, said(&chat("a"), "2")).await;
+    let elsewhere = Turn::accept(&*store, said(&chat("b"), "3")).await;
+    // Ids do not decide: the first that is inserted has the greatest.
+    let late = DeliveryRecord { id: DeliveryId::new(at(900)), ..second.delivery(1, "first") };
+    done(&*store, deliveries([late, second.delivery(2, "second")])).await;
+    done(&*store, deliveries([elsewhere.delivery(1, "elsewhere"), first.delivery(1, "third")])).await;
+
+    for expected in ["first", "second", "third"] {
+        let next = store.next_delivery(&first.place).await.expect("deliveries are read").expect("one is left");
+        let Action::Send { content, .. } = &next.action else { panic!("it is sent") };
+        assert_eq!(content.text, expected);
+        change(&*store, DeliveryChange { state: DeliveryState::Delivered, ..DeliveryChange::of(&next) }).await;
+    }
+    assert_eq!(store.next_delivery(&first.place).await.expect("deliveries are read"), None);
+    assert!(store.next_delivery(&elsewhere.place).await.expect("deliveries are read").is_some());
+    assert_eq!(store.next_delivery(&chat("nowhere")).await.expect("deliveries are read"), None);
+}
+
+/// Withdrawing takes back what nobody can have seen.
+pub async fn what_was_attempted_is_not_withdrawn(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let other = Turn::accept(&*store, said(&chat("a"), "2")).await;
+    let part = |part| DeliveryRecord { part, parts: 3, ..turn.delivery(1, "part") };
+    let (delivered, tried, unsent) = (part(1), part(2), part(3));
+    let ids = [delivered.id, tried.id, unsent.id];
+    done(&*store, deliveries([delivered, tried, unsent, turn.delivery(2, "b"), other.delivery(1, "c")])).await;
+    start(&*store, ids[0], 1).await;
+    let records = store.claim_deliveries(turn.id, 1).await.expect("deliveries are read");
+    change(&*store, DeliveryChange { state: DeliveryState::Delivered, ..DeliveryChange::of(&records[0]) }).await;
+    start(&*store, ids[1], 1).await;
+    end(&*store, ids[1], 1, "not_sent").await;
+
+    let withdrawn = vec![Withdrawal { turn: turn.id, claim: 1, reason: "the answer came".to_owned() }];
+    done(&*store, Transition { withdrawn, ..Transition::default() }).await;
+    let records = store.claim_deliveries(turn.id, 1).await.expect("deliveries are read");
+    let states: Vec<&str> = records.iter().map(|record| record.state.as_str()).collect();
+    assert_eq!(states, ["delivered", "pending", "withdrawn"]);
+    assert_eq!(records[2].error.as_deref(), Some("the answer came"));
+    assert_eq!(record(&*store, &turn, 2).await.state, DeliveryState::Pending);
+    assert_eq!(record(&*store, &other, 1).await.state, DeliveryState::Pending);
+}
+
+/// E8.
+pub async fn a_delivery_is_read_back_as_it_was_changed(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a").in_thread("t"), "1")).await;
+    let content = Content { text: "a\u{0}b".to_owned(), choices: vec!["x".to_owned()], ..Content::default() };
+    let action = Action::Edit { message: "5".to_owned(), content };
+    let inserted = DeliveryRecord {
+        action,
+        signal: crate::SignalKind::Deferral,
+        via: crate::Via::Fallback {
+            cause: crate::Cause::Timeout,
+            rung: crate::Rung::Handoff("orchestrator".to_owned()),
+        },
+        is_copy: true,
+        ..turn.delivery(1, "")
+    };
+    done(&*store, deliveries([inserted.clone()])).await;
+    assert_eq!(record(&*store, &turn, 1).await, inserted);
+
+    let expected = DeliveryRecord {
+        state: DeliveryState::Dead,
+        attempts: 7,
+        next_attempt_at: at(99),
+        labelled: true,
+        message_ids: vec!["10".to_owned(), "11".to_owned()],
+        error: Some("gone".to_owned()),
+        delivered_at: Some(at(50)),
+        ..inserted
+    };
+    change(&*store, DeliveryChange::of(&expected)).await;
+    assert_eq!(record(&*store, &turn, 1).await, expected);
+}
+
+/// H4: what waits for its time holds up its own conversation, and no other.
+pub async fn only_the_first_of_a_conversation_is_deliverable(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut turns = Vec::new();
+    for name in ["a", "b", "c", "d"] {
+        turns.push(Turn::accept(&*store, said(&chat(name), name)).await);
+    }
+    let due = |turn: &Turn, seconds| DeliveryRecord { next_attempt_at: at(seconds), ..turn.delivery(1, "x") };
+    let sending = DeliveryRecord { state: DeliveryState::Sending, ..due(&turns[2], 1) };
+    done(
+        &*store,
+        deliveries([
+            due(&turns[0], 20),
+            due(&turns[1], 50),
+            due(&turns[1], 5),
+            sending,
+            due(&turns[2], 6),
+            due(&turns[3], 10),
+            due(&turns[3], 10),
+        ]),
+    )
+    .await;
+    let deliverable = async |seconds, limit| {
+        let found = store.deliverable(at(seconds), limit).await.expect("deliveries are read");
+        found.iter().map(|conversation| conversation.chat.to_string()).collect::<Vec<_>>()
+    };
+    assert!(deliverable(9, 10).await.is_empty());
+    assert_eq!(deliverable(10, 10).await, ["d"]);
+    assert_eq!(deliverable(30, 10).await, ["d", "a"]);
+    assert_eq!(deliverable(30, 1).await, ["d"]);
+    assert_eq!(deliverable(60, 10).await, ["d", "a", "b"]);
+
+    let stuck = store.next_delivery(&turns[2].place).await.expect("deliveries are read").expect("one is sending");
+    assert_eq!(stuck.state, DeliveryState::Sending);
+    change(&*store, DeliveryChange { state: DeliveryState::Refused, ..DeliveryChange::of(&stuck) }).await;
+    assert_eq!(deliverable(9, 10).await, ["c"]);
+}
+
+/// D1: an attempt that a crash cut off.
+pub async fn an_attempt_without_a_result_is_found(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let (first, second) = (turn.delivery(1, "a"), turn.delivery(2, "b"));
+    let (done_with, cut_off) = (first.id, second.id);
+    done(&*store, deliveries([first, second])).await;
+    start(&*store, done_with, 1).await;
+    end(&*store, done_with, 1, "not_sent").await;
+    start(&*store, cut_off, 1).await;
+    end(&*store, cut_off, 1, "not_sent").await;
+    start(&*store, cut_off, 2).await;
+
+    let interrupted = store.interrupted().await.expect("deliveries are read");
+    assert_eq!(interrupted.iter().map(|record| record.id).collect::<Vec<_>>(), [cut_off]);
+    let again = Transition {
+        attempts_started: vec![AttemptStart { delivery: cut_off, number: 2, at: at(5) }],
+        ..Transition::default()
+    };
+    store.commit(again).await.expect_err("an attempt's number is used once");
+    end(&*store, cut_off, 2, "delivered").await;
+    assert!(store.interrupted().await.expect("deliveries are read").is_empty());
+
+    let dossier = store.dossier(turn.id).await.expect("dossiers are read").expect("the turn is there");
+    let results: Vec<_> =
+        dossier.attempts.iter().map(|attempt| (attempt.delivery, attempt.number, attempt.result.as_deref())).collect();
+    let expected = [(done_with, 1, Some("not_sent")), (cut_off, 1, Some("not_sent")), (cut_off, 2, Some("delivered"))];
+    assert_eq!(results, expected);
+}
+
+/// A long answer is several messages, and goes on after the last one that was acknowledged.
+pub async fn parts_come_in_order(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let part = |part| DeliveryRecord { part, parts: 12, ..turn.delivery(1, "part") };
+    done(&*store, deliveries((1..=12).map(part))).await;
+    let records = store.claim_deliveries(turn.id, 1).await.expect("deliveries are read");
+    assert_eq!(records.iter().map(|record| record.part).collect::<Vec<_>>(), (1..=12).collect::<Vec<_>>());
+    assert!(store.claim_deliveries(turn.id, 2).await.expect("deliveries are read").is_empty());
+}
+
+/// I3: when a hook's result was fetched is recorded, once.
+pub async fn fetching_is_remarked_once(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let delivered = DeliveryRecord { state: DeliveryState::Delivered, ..turn.delivery(1, "a") };
+    done(&*store, deliveries([delivered, turn.delivery(2, "b")])).await;
+    store.mark_fetched(turn.id, at(10));
+    let fetched = fetched(&store, &turn).await;
+    assert_eq!(fetched, at(10));
+    store.mark_fetched(turn.id, at(20));
+    for _ in 0..3 {
+        store.probe().await.expect("the store writes");
+    }
+    assert_eq!(record(&*store, &turn, 1).await.fetched_at, Some(at(10)));
+    assert_eq!(record(&*store, &turn, 2).await.fetched_at, None);
+}
+
+/// Waits until the remark is there.
+async fn fetched(store: &Arc<dyn Store>, turn: &Turn) -> crate::Timestamp {
+    for _ in 0..10_000 {
+        if let Some(at) = record(&**store, turn, 1).await.fetched_at {
+            return at;
+        }
+        store.probe().await.expect("the store writes");
+    }
+    panic!("the remark never came");
+}
+
+/// A home channel may never have been written to.
+pub async fn a_conversation_can_begin_with_a_delivery(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let home = chat("home");
+    let there = |claim| DeliveryRecord { conversation: home.clone(), ..turn.delivery(claim, "x") };
+    done(&*store, deliveries([there(1), there(2)])).await;
+    done(&*store, deliveries([there(3)])).await;
+    let next = store.next_delivery(&home).await.expect("deliveries are read").expect("one waits");
+    assert_eq!((next.claim, &next.conversation), (1, &home));
+
+    let answer = Turn::accept(&*store, said(&home, "2")).await;
+    let again = Turn::accept(&*store, said(&home, "3")).await;
+    assert_eq!((answer.conversation, answer.session), (again.conversation, again.session));
+    done(&*store, deliveries([answer.delivery(9, "y")])).await;
+    let next = store.next_delivery(&home).await.expect("deliveries are read").expect("one waits");
+    assert_eq!(next.claim, 1);
+}

@@ -1,0 +1,46 @@
+//! What outlives the process.
+
+use rejoinder_guard::Event;
+
+use super::{Subject, Turn, at, chat, deliveries, done, said};
+use crate::{
+    ChannelId, Line, Speaker,
+    store::{AttemptStart, BlockedScope, Commit, CursorMove, Stored, TranscriptLine, Transition},
+};
+
+/// D1, D9, E1, H5.
+pub async fn a_restart_keeps_everything(subject: &mut impl Subject) {
+    let store = subject.store();
+    let channel = ChannelId::new("test", "main");
+    let cursor = CursorMove { channel: channel.clone(), name: "updates".to_owned(), position: "5".to_owned() };
+    store.accept(Vec::new(), Some(cursor)).await.expect("a cursor moves alone");
+    let blocked = BlockedScope { channel: channel.clone(), chat: None, until: at(60) };
+    store.block(blocked.clone()).await.expect("the scope is recorded");
+    let waiting = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let mut running = Turn::accept(&*store, said(&chat("b"), "2")).await;
+    running.begin(&*store).await;
+    let record = running.delivery(1, "x");
+    let delivery = record.id;
+    done(&*store, deliveries([record])).await;
+    let line = Line { speaker: Speaker::Person, text: "hello".to_owned(), at: at(1) };
+    let along = Transition {
+        attempts_started: vec![AttemptStart { delivery, number: 1, at: at(2) }],
+        transcript: vec![TranscriptLine { session: running.session, turn: running.id, line: line.clone() }],
+        ..Transition::default()
+    };
+    done(&*store, along).await;
+    drop(store);
+
+    subject.reopen().await;
+    let store = subject.store();
+    assert_eq!(store.cursor(&channel, "updates").await.expect("cursors are read").as_deref(), Some("5"));
+    assert_eq!(store.blocked(at(0)).await.expect("scopes are read"), [blocked]);
+    assert_eq!(store.waiting(None, 10).await.expect("turns are read")[0].turn, waiting.id);
+    assert_eq!(store.running(None, 10).await.expect("turns are read"), [running.id]);
+    assert_eq!(store.interrupted().await.expect("deliveries are read")[0].id, delivery);
+    assert_eq!(store.transcript(running.session, 10).await.expect("transcripts are read"), [line]);
+    let again = super::accept_one(&*store, super::new_turn(said(&chat("a"), "1"))).await;
+    assert_eq!(again, Stored::Duplicate { turn: Some(waiting.id), text: "text of 1".to_owned() });
+    let recovered = running.on(Event::Recovered, 3);
+    assert_eq!(super::commit(&*store, recovered).await, Commit::Done);
+}

@@ -1,0 +1,371 @@
+//! Finding turns, and showing them.
+
+use std::time::Duration;
+
+use rejoinder_guard::{Event, Outcome, Reply};
+
+use super::{START, Subject, Turn, accept_one, at, chat, deliveries, done, new_turn, policy, said};
+use crate::{
+    Action, Attachment, Cause, ChannelId, Content, ConversationId, ConversationRef, Expectation, FallbackView,
+    InboundEvent, Obligation, Rung, SignalKind, Store, TurnId, TurnStatus, Via,
+    store::{
+        AttemptStart, AuditEntry, Backlog, BlockedScope, DeliveryRecord, DeliveryState, Transition, TurnFilter,
+        TurnListState, WaitingTurn,
+    },
+};
+
+/// Turns of one chat, oldest first.
+async fn turns<const N: usize>(store: &dyn Store, name: &str) -> [Turn; N] {
+    let mut turns = Vec::new();
+    for number in 0..N {
+        turns.push(Turn::accept(store, said(&chat(name), &format!("{name} {number}"))).await);
+    }
+    turns.try_into().expect("there are as many as were made")
+}
+
+/// Accepts something ambient: it waits for a run and is owed nothing.
+async fn ambient(store: &dyn Store, conversation: &ConversationRef, key: &str) -> TurnId {
+    let mut event = new_turn(said(conversation, key));
+    let turn = event.turn.as_mut().expect("it has a turn");
+    turn.obligation = Obligation::open(Expectation::Nothing, &policy(), None, START);
+    let id = turn.id;
+    accept_one(store, event).await;
+    id
+}
+
+/// D1, D9: what waits is taken up after a restart, in pages.
+pub async fn what_waits_is_found(subject: &mut impl Subject) {
+    let store = subject.store();
+    let [mut a1, a2] = turns(&*store, "a").await;
+    let [b1] = turns(&*store, "b").await;
+    let ambient = ambient(&*store, &chat("b"), "ambient").await;
+    let waiting = async |after, limit| {
+        let found = store.waiting(after, limit).await.expect("turns are read");
+        found.into_iter().map(|found| found.turn).collect::<Vec<_>>()
+    };
+    assert_eq!(waiting(None, 10).await, [a1.id, a2.id, b1.id, ambient]);
+    assert_eq!(waiting(None, 2).await, [a1.id, a2.id]);
+    assert_eq!(waiting(Some(a2.id), 2).await, [b1.id, ambient]);
+    let first = store.waiting(Some(a2.id), 1).await.expect("turns are read");
+    let expected = WaitingTurn { turn: b1.id, conversation: b1.place.clone(), conversation_id: b1.conversation };
+    assert_eq!(first, [expected]);
+
+    let next = async |conversation: ConversationId| {
+        store.next_waiting(conversation).await.expect("turns are read").map(|turn| turn.id)
+    };
+    assert_eq!(next(a1.conversation).await, Some(a1.id));
+    a1.begin(&*store).await;
+    assert_eq!(next(a1.conversation).await, Some(a2.id));
+    assert_eq!(waiting(None, 10).await, [a2.id, b1.id, ambient]);
+    assert_eq!(next(ConversationId::new(START)).await, None);
+}
+
+/// D1: a run that a crash cut off.
+pub async fn what_runs_is_found(subject: &mut impl Subject) {
+    let store = subject.store();
+    let [mut first, mut second, third] = turns(&*store, "a").await;
+    assert!(store.running(None, 10).await.expect("turns are read").is_empty());
+    first.begin(&*store).await;
+    second.begin(&*store).await;
+    assert_eq!(store.running(None, 10).await.expect("turns are read"), [first.id, second.id]);
+    assert_eq!(store.running(None, 1).await.expect("turns are read"), [first.id]);
+    assert_eq!(store.running(Some(first.id), 10).await.expect("turns are read"), [second.id]);
+    let stopped = first.on(Event::Failed("no".to_owned()), 2);
+    done(&*store, stopped).await;
+    assert_eq!(store.running(None, 10).await.expect("turns are read"), [second.id]);
+    assert_eq!(store.waiting(None, 10).await.expect("turns are read").len(), 1, "{}", third.id);
+}
+
+/// The sweep asks for what should have happened by now.
+pub async fn what_is_due_is_found(subject: &mut impl Subject) {
+    let store = subject.store();
+    let late = InboundEvent { received_at: at(5), ..said(&chat("a"), "late") };
+    let late = Turn::accept(&*store, late).await;
+    let [early] = turns(&*store, "b").await;
+    ambient(&*store, &chat("b"), "ambient").await;
+    let soft = policy().soft_deadline.expect("there is a deferral");
+    assert_eq!(early.obligation.wake_at(), Some(START + soft));
+
+    let due = async |now, limit| store.due(now, limit).await.expect("turns are read");
+    assert!(due(START + (soft - Duration::from_millis(1)), 10).await.is_empty());
+    assert_eq!(due(START + soft, 10).await, [early.id]);
+    assert_eq!(due(at(5) + soft, 10).await, [early.id, late.id]);
+    assert_eq!(due(at(500), 1).await, [early.id]);
+}
+
+/// A cancel concerns whatever is owed and not settled.
+pub async fn what_is_open_is_found(subject: &mut impl Subject) {
+    let store = subject.store();
+    let [mut first, second, mut third] = turns(&*store, "a").await;
+    let [elsewhere] = turns(&*store, "b").await;
+    ambient(&*store, &chat("a"), "ambient").await;
+    let open = async |turn: &Turn| store.open_turns(turn.conversation).await.expect("turns are read");
+    let delivery = first.answer(&*store, "yes").await;
+    assert_eq!(open(&first).await, [first.id, second.id, third.id]);
+    first.settle(&*store, delivery).await;
+    let cancelled = third.on(Event::Cancelled { by: second.id.to_string() }, 4);
+    done(&*store, cancelled).await;
+    assert_eq!(open(&first).await, [second.id]);
+    assert_eq!(open(&elsewhere).await, [elsewhere.id]);
+}
+
+/// H5: the sweep sleeps exactly until then.
+pub async fn the_next_wake_is_the_earliest(subject: &mut impl Subject) {
+    let store = subject.store();
+    let wake = async || store.next_wake().await.expect("the next wake is read");
+    assert_eq!(wake().await, None);
+    ambient(&*store, &chat("a"), "ambient").await;
+    assert_eq!(wake().await, None);
+    let turn = Turn::accept(&*store, said(&chat("b"), "1")).await;
+    assert_eq!(wake().await, turn.obligation.wake_at());
+    assert_eq!(wake().await, Some(at(20)));
+
+    let due = |seconds| DeliveryRecord { next_attempt_at: at(seconds), ..turn.delivery(1, "x") };
+    done(&*store, deliveries([due(30)])).await;
+    assert_eq!(wake().await, Some(at(20)));
+    let elsewhere = Turn::accept(&*store, said(&chat("c"), "2")).await;
+    let there = |seconds| DeliveryRecord { next_attempt_at: at(seconds), ..elsewhere.delivery(1, "x") };
+    done(&*store, deliveries([there(15), there(3)])).await;
+    // The one at 3 waits behind the one at 15.
+    assert_eq!(wake().await, Some(at(15)));
+}
+
+/// G2: the deferral first, and in its place the answer.
+pub async fn a_view_shows_the_latest_signal(subject: &mut impl Subject) {
+    let store = subject.store();
+    let event = InboundEvent { attachments: vec![file("in.txt")], ..said(&chat("a"), "1") };
+    let mut turn = Turn::accept(&*store, event).await;
+    let view = async |turn: &Turn| store.view(turn.id).await.expect("views are read").expect("the turn is there");
+
+    let seen = view(&turn).await;
+    assert_eq!((seen.turn_id, &seen.conversation, seen.at), (turn.id, &turn.place, START));
+    assert_eq!((&*seen.text, &seen.attachments[..]), ("text of 1", &[file("in.txt")][..]));
+    assert_eq!((seen.status, seen.shown), (TurnStatus::Accepted, None));
+
+    turn.begin(&*store).await;
+    let mut transition = turn.on(Event::Tick, 21);
+    let deferral = DeliveryRecord {
+        signal: SignalKind::Deferral,
+        via: Via::Deferral,
+        state: DeliveryState::Delivered,
+        ..turn.delivery(1, "Still working on this.")
+    };
+    transition.deliveries = deliveries([deferral]).deliveries;
+    done(&*store, transition).await;
+    let transition = turn.on(Event::Delivered { claim: 1, messages: vec!["m".to_owned()] }, 21);
+    done(&*store, transition).await;
+    let seen = view(&turn).await;
+    assert_eq!(seen.status, TurnStatus::Deferred);
+    let shown = seen.shown.expect("a deferral is shown");
+    assert_eq!((shown.signal, &*shown.text, shown.at), (SignalKind::Deferral, "Still working on this.", at(2)));
+    assert_eq!((shown.due, shown.fallback), (turn.obligation.due(), None));
+    assert!(shown.due.is_some());
+
+    let mut transition = turn.on(Event::Outcome(Outcome::Reply(Reply::text("yes"))), 30);
+    let content =
+        Content { text: "yes".to_owned(), attachments: vec![file("out.txt")], choices: vec!["more".to_owned()] };
+    let via = Via::Fallback { cause: Cause::Silent, rung: Rung::Say("silent".to_owned()) };
+    let answer = DeliveryRecord {
+        action: Action::Edit { message: "m".to_owned(), content },
+        state: DeliveryState::Delivered,
+        via,
+        created_at: at(30),
+        ..turn.delivery(2, "")
+    };
+    let copy = DeliveryRecord { is_copy: true, state: DeliveryState::Pending, ..turn.delivery(2, "copy") };
+    transition.deliveries = deliveries([answer, copy]).deliveries;
+    done(&*store, transition).await;
+    let transition = turn.on(Event::Delivered { claim: 2, messages: vec!["m".to_owned()] }, 31);
+    done(&*store, transition).await;
+    let seen = view(&turn).await;
+    assert_eq!(seen.status, TurnStatus::Answered);
+    let shown = seen.shown.expect("an answer is shown");
+    assert_eq!((shown.signal, &*shown.text, shown.at), (SignalKind::Reply, "yes", at(30)));
+    assert_eq!(shown.fallback, Some(FallbackView { cause: Cause::Silent, rung: "say:silent".to_owned() }));
+    assert_eq!((shown.due, shown.choices, shown.attachments), (None, vec!["more".to_owned()], vec![file("out.txt")]));
+
+    assert_eq!(store.view(TurnId::new(START)).await.expect("views are read"), None);
+}
+
+fn file(name: &str) -> Attachment {
+    Attachment { name: name.to_owned(), media_type: "text/plain".to_owned(), url: format!("file:{name}") }
+}
+
+/// A signal counts when all of it is acknowledged.
+pub async fn a_view_shows_no_half_signal(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let part = |claim, part, text: &str, state| DeliveryRecord { part, parts: 2, state, ..turn.delivery(claim, text) };
+    let shown = async || {
+        let view = store.view(turn.id).await.expect("views are read").expect("the turn is there");
+        view.shown.map(|shown| shown.text)
+    };
+    let first = [part(1, 2, "two", DeliveryState::Delivered), part(1, 1, "one ", DeliveryState::Delivered)];
+    done(&*store, deliveries(first)).await;
+    assert_eq!(shown().await.as_deref(), Some("one two"));
+    let half = [part(2, 1, "new", DeliveryState::Delivered), part(2, 2, "newer", DeliveryState::Sending)];
+    done(&*store, deliveries(half)).await;
+    assert_eq!(shown().await.as_deref(), Some("one two"));
+    let reaction = Action::React { message: None, emoji: "👍".to_owned() };
+    let reaction =
+        DeliveryRecord { action: reaction, signal: SignalKind::Reaction, ..part(3, 1, "", DeliveryState::Delivered) };
+    done(&*store, deliveries([reaction])).await;
+    assert_eq!(shown().await.as_deref(), Some("👍"));
+}
+
+/// What a page shows when it connects again.
+pub async fn views_are_of_one_conversation_oldest_first(subject: &mut impl Subject) {
+    let store = subject.store();
+    let [first, mut second, third] = turns(&*store, "a").await;
+    turns::<2>(&*store, "b").await;
+    let delivery = second.answer(&*store, "yes").await;
+    second.settle(&*store, delivery).await;
+    let views = async |before, limit| {
+        let views = store.views(&first.place, before, limit).await.expect("views are read");
+        views.into_iter().map(|view| (view.turn_id, view.shown.map(|shown| shown.text))).collect::<Vec<_>>()
+    };
+    let yes = Some("yes".to_owned());
+    assert_eq!(views(None, 10).await, [(first.id, None), (second.id, yes.clone()), (third.id, None)]);
+    assert_eq!(views(None, 2).await, [(second.id, yes.clone()), (third.id, None)]);
+    assert_eq!(views(Some(third.id), 1).await, [(second.id, yes)]);
+    assert!(views(Some(first.id), 10).await.is_empty());
+    assert!(store.views(&chat("nowhere"), None, 10).await.expect("views are read").is_empty());
+}
+
+async fn list(store: &dyn Store, filter: TurnFilter) -> Vec<TurnId> {
+    let turns = store.list_turns(&filter).await.expect("lists are read");
+    turns.into_iter().map(|turn| turn.turn_id).collect()
+}
+
+/// Pages of a list neither repeat nor skip a turn.
+pub async fn a_list_is_newest_first_and_goes_on_at_its_cursor(subject: &mut impl Subject) {
+    let store = subject.store();
+    let all: [Turn; 7] = turns(&*store, "a").await;
+    let mut expected: Vec<TurnId> = all.iter().map(|turn| turn.id).collect();
+    expected.reverse();
+    let (mut found, mut before) = (Vec::new(), None);
+    for state in [None, Some(TurnListState::Open)] {
+        loop {
+            let page = list(&*store, TurnFilter { state, before, limit: 3, ..TurnFilter::default() }).await;
+            assert!(page.len() <= 3);
+            let Some(last) = page.last() else { break };
+            before = Some(*last);
+            found.extend(page);
+        }
+        assert_eq!(found, expected);
+        (found, before) = (Vec::new(), None);
+    }
+}
+
+/// I2: by state, channel, conversation and time.
+pub async fn a_list_can_be_narrowed(subject: &mut impl Subject) {
+    let store = subject.store();
+    let [mut settled, open] = turns(&*store, "a").await;
+    let delivery = settled.answer(&*store, "yes").await;
+    settled.settle(&*store, delivery).await;
+    let event = InboundEvent { received_at: at(100), ..said(&chat("b"), "late") };
+    let mut dead = Turn::accept(&*store, event).await;
+    dead.answer(&*store, "no").await;
+    let refused = dead.on(Event::Refused { claim: 1, reason: "blocked".to_owned() }, 110);
+    done(&*store, refused).await;
+    let ambient = ambient(&*store, &chat("a"), "ambient").await;
+    let elsewhere = ConversationRef::new(ChannelId::new("test", "other"), "a");
+    let elsewhere = Turn::accept(&*store, said(&elsewhere, "1")).await;
+    assert_eq!(dead.obligation.state().as_str(), "undeliverable");
+
+    let every = || TurnFilter { limit: 10, now: Some(at(15)), ..TurnFilter::default() };
+    let state = |state| TurnFilter { state: Some(state), ..every() };
+    let list = async |filter| list(&*store, filter).await;
+    assert_eq!(list(every()).await.len(), 5);
+    assert_eq!(list(state(TurnListState::Open)).await, [elsewhere.id, open.id]);
+    assert_eq!(list(state(TurnListState::Settled)).await, [settled.id]);
+    assert_eq!(list(state(TurnListState::Undeliverable)).await, [dead.id]);
+    assert!(list(state(TurnListState::Overdue)).await.is_empty());
+    let overdue = TurnFilter { now: Some(at(21)), ..state(TurnListState::Overdue) };
+    assert_eq!(list(overdue.clone()).await, [elsewhere.id, open.id]);
+    assert_eq!(list(TurnFilter { conversation: Some(open.conversation), ..overdue }).await, [open.id]);
+    let channel = Some(ChannelId::new("test", "other"));
+    assert_eq!(list(TurnFilter { channel, ..every() }).await, [elsewhere.id]);
+    let conversation = Some(open.conversation);
+    assert_eq!(list(TurnFilter { conversation, ..every() }).await, [ambient, open.id, settled.id]);
+    assert_eq!(list(TurnFilter { since: Some(at(100)), ..every() }).await, [dead.id]);
+    assert_eq!(list(TurnFilter { since: Some(at(101)), ..every() }).await, []);
+    assert_eq!(list(TurnFilter { until: Some(at(100)), ..every() }).await.len(), 4);
+
+    let summaries = store.list_turns(&every()).await.expect("lists are read");
+    let summary = summaries.iter().find(|summary| summary.turn_id == settled.id).expect("it is listed");
+    assert_eq!((summary.conversation_id, &summary.conversation), (settled.conversation, &settled.place));
+    assert_eq!((summary.accepted_at, &*summary.agent, summary.owed), (START, "main", true));
+    assert_eq!((&*summary.state, summary.status), ("settled", TurnStatus::Answered));
+    assert_eq!((summary.signal, &summary.fallback), (Some(SignalKind::Reply), &None));
+    assert_eq!((summary.wake_at, summary.ended_at), (None, Some(at(3))));
+    let summary = summaries.iter().find(|summary| summary.turn_id == ambient).expect("it is listed");
+    assert_eq!((summary.owed, &*summary.state, summary.ended_at), (false, "open", None));
+}
+
+/// What metrics and health say.
+pub async fn the_backlog_is_counted(subject: &mut impl Subject) {
+    let store = subject.store();
+    assert_eq!(store.backlog().await.expect("the backlog is read"), Backlog::default());
+    let [mut settled, mut dead, _open] = turns(&*store, "a").await;
+    ambient(&*store, &chat("a"), "ambient").await;
+    let delivery = settled.answer(&*store, "yes").await;
+    settled.settle(&*store, delivery).await;
+    dead.answer(&*store, "no").await;
+    let refused = dead.on(Event::Refused { claim: 1, reason: "blocked".to_owned() }, 4);
+    done(&*store, refused).await;
+    let backlog = store.backlog().await.expect("the backlog is read");
+    assert_eq!(backlog, Backlog { open: 1, waiting: 2, pending_deliveries: 1, undeliverable: 1 });
+}
+
+/// I3: `explain` needs all of it.
+pub async fn a_dossier_holds_everything(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let delivery = turn.answer(&*store, "yes").await;
+    let along = Transition {
+        runs_started: vec![turn.run(1)],
+        attempts_started: vec![AttemptStart { delivery, number: 1, at: at(3) }],
+        audit: vec![AuditEntry {
+            turn: turn.id,
+            at: at(3),
+            kind: "recovered".to_owned(),
+            detail: "the gateway started again".to_owned(),
+        }],
+        ..Transition::default()
+    };
+    done(&*store, along).await;
+    let dossier = store.dossier(turn.id).await.expect("dossiers are read").expect("the turn is there");
+    assert_eq!((dossier.turn.id, dossier.turn.version, dossier.accepted_at), (turn.id, turn.version, START));
+    assert_eq!(dossier.ended_at, None);
+    assert_eq!((dossier.runs.len(), dossier.deliveries.len(), dossier.attempts.len()), (1, 1, 1));
+    assert_eq!(dossier.audit[0].kind, "recovered");
+
+    turn.settle(&*store, delivery).await;
+    let late = turn.on(Event::Tick, 90);
+    done(&*store, late).await;
+    let dossier = store.dossier(turn.id).await.expect("dossiers are read").expect("the turn is there");
+    assert_eq!(dossier.ended_at, Some(at(3)));
+    assert!(store.dossier(TurnId::new(START)).await.expect("dossiers are read").is_none());
+}
+
+/// H4, H5.
+pub async fn blocked_scopes_end(subject: &mut impl Subject) {
+    let store = subject.store();
+    let scope = |chat: Option<&str>, seconds| BlockedScope {
+        channel: ChannelId::new("test", "main"),
+        chat: chat.map(str::to_owned),
+        until: at(seconds),
+    };
+    for scope in [scope(Some("a"), 10), scope(None, 20), scope(Some("a"), 30), scope(Some("a"), 5)] {
+        store.block(scope).await.expect("the scope is recorded");
+    }
+    let blocked = async |seconds| {
+        let mut found = store.blocked(at(seconds)).await.expect("scopes are read");
+        found.sort_by_key(|scope| scope.until);
+        found
+    };
+    assert_eq!(blocked(0).await, [scope(None, 20), scope(Some("a"), 30)]);
+    assert_eq!(blocked(20).await, [scope(Some("a"), 30)]);
+    assert!(blocked(30).await.is_empty());
+}

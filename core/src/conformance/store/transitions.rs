@@ -1,0 +1,286 @@
+//! Transitions: compare-and-swap, all or nothing.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use rejoinder_guard::{Event, Outcome, Reply};
+
+use super::{Subject, Turn, accept_one, at, chat, commit, deliveries, done, new_turn, said};
+use crate::{
+    DeliveryId, Line, SessionId, Speaker, Store, Usage,
+    store::{
+        AttemptEnd, AuditEntry, Commit, NewSession, RunEnd, RunStart, Stored, TranscriptLine, Transition, Withdrawal,
+    },
+};
+
+async fn version(store: &dyn Store, turn: &Turn) -> i64 {
+    store.turn(turn.id).await.expect("turns are read").expect("the turn is there").version
+}
+
+/// Compare-and-swap.
+pub async fn a_change_needs_the_expected_version(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let mut late = turn.clone();
+    let begin = turn.on(Event::Begin, 1);
+    done(&*store, begin).await;
+    let tick = late.on(Event::Tick, 30);
+    assert_eq!(commit(&*store, tick).await, Commit::Conflict);
+    let record = store.turn(turn.id).await.expect("turns are read").expect("the turn is there");
+    assert_eq!(record.obligation, turn.obligation);
+    assert_eq!(record.version, 2);
+}
+
+/// B8: the answer, the deferral, the fallback and the apology race for a turn; one wins.
+pub async fn of_64_that_race_for_a_turn_one_wins(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    turn.begin(&*store).await;
+    let tasks = (0..64).map(|number| {
+        let (store, mut turn) = (Arc::clone(&store), turn.clone());
+        tokio::spawn(async move {
+            let text = format!("answer {number}");
+            let mut transition = turn.on(Event::Outcome(Outcome::Reply(Reply::text(&*text))), 2);
+            transition.deliveries.push(crate::conformance::new_delivery(turn.delivery(1, &text)));
+            commit(&*store, transition).await
+        })
+    });
+    let commits: Vec<Commit> = join_all(tasks).await.into_iter().map(|task| task.expect("no task fails")).collect();
+
+    assert_eq!(commits.iter().filter(|commit| **commit == Commit::Done).count(), 1);
+    assert_eq!(store.claim_deliveries(turn.id, 1).await.expect("deliveries are read").len(), 1);
+    assert_eq!(version(&*store, &turn).await, 3);
+}
+
+/// B8.
+pub async fn of_64_that_race_for_many_turns_one_wins_each(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut turns = Vec::new();
+    for number in 0..20 {
+        turns.push(Turn::accept(&*store, said(&chat(&format!("chat {}", number % 5)), &number.to_string())).await);
+    }
+    let tasks = (0..64_usize).map(|racer| {
+        let (store, mut turns) = (Arc::clone(&store), turns.clone());
+        tokio::spawn(async move {
+            let mut won = 0;
+            // Each in another order, and two steps: begin, and answer.
+            let count = turns.len();
+            for step in 0..count {
+                let turn = &mut turns[(step * 7 + racer) % count];
+                let begin = turn.on(Event::Begin, 1);
+                if commit(&*store, begin).await == Commit::Done {
+                    let mut answer = turn.on(Event::Outcome(Outcome::Reply(Reply::text("yes"))), 2);
+                    answer.deliveries.push(crate::conformance::new_delivery(turn.delivery(1, "yes")));
+                    done(&*store, answer).await;
+                    won += 1;
+                }
+            }
+            won
+        })
+    });
+    let won: Vec<usize> = join_all(tasks).await.into_iter().map(|task| task.expect("no task fails")).collect();
+
+    assert_eq!(won.iter().sum::<usize>(), turns.len());
+    for turn in &turns {
+        assert_eq!(version(&*store, turn).await, 3);
+        assert_eq!(store.claim_deliveries(turn.id, 1).await.expect("deliveries are read").len(), 1);
+    }
+}
+
+/// B2: merged turns change together.
+pub async fn a_transition_on_several_turns_is_all_or_nothing(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut first = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let mut second = Turn::accept(&*store, said(&chat("a"), "2")).await;
+    let (mut stale, mut fresh) = (second.clone(), first.clone());
+    second.begin(&*store).await;
+
+    let mut both = fresh.on(Event::Begin, 2);
+    both.turns.extend(stale.on(Event::Begin, 2).turns);
+    assert_eq!(commit(&*store, both).await, Commit::Conflict);
+    assert_eq!((version(&*store, &first).await, version(&*store, &second).await), (1, 2));
+
+    let mut both = first.on(Event::Begin, 2);
+    both.turns.extend(second.on(Event::Tick, 2).turns);
+    done(&*store, both).await;
+    assert_eq!((version(&*store, &first).await, version(&*store, &second).await), (2, 3));
+}
+
+/// Everything that a transition can hold, on a turn that has one run and one delivery with an attempt.
+fn everything(mut transition: Transition, turn: &Turn) -> Transition {
+    let more = deliveries([turn.delivery(7, "more")]);
+    transition.deliveries = more.deliveries;
+    transition.withdrawn = vec![Withdrawal { turn: turn.id, claim: 1, reason: "late".to_owned() }];
+    transition.runs_started = vec![RunStart { number: 2, ..turn.run(2) }];
+    transition.transcript = vec![line(turn, Speaker::Agent, "words", 2)];
+    let session = SessionId::new(at(2));
+    transition.sessions = vec![NewSession { id: session, conversation: turn.conversation, at: at(2) }];
+    transition.audit = vec![remark(turn, "anything")];
+    transition
+}
+
+async fn assert_no_trace(store: &dyn Store, turn: &Turn) {
+    let dossier = store.dossier(turn.id).await.expect("dossiers are read").expect("the turn is there");
+    assert_eq!(dossier.turn.version, 1);
+    assert_eq!(dossier.turn.runs, 0);
+    assert!(dossier.audit.is_empty());
+    assert_eq!(dossier.deliveries.len(), 1, "{:?}", dossier.deliveries);
+    assert_eq!(dossier.deliveries[0].state.as_str(), "pending");
+    assert!(store.transcript(turn.session, 10).await.expect("transcripts are read").is_empty());
+    let next = Turn::accept(store, said(&turn.place, "next")).await;
+    assert_eq!(next.session, turn.session);
+}
+
+/// Whoever lost a race has done nothing.
+pub async fn a_transition_that_conflicts_leaves_no_trace(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    done(&*store, deliveries([turn.delivery(1, "waits")])).await;
+    let known = turn.clone();
+    turn.version = 9;
+    let begin = turn.on(Event::Begin, 1);
+    assert_eq!(commit(&*store, everything(begin, &turn)).await, Commit::Conflict);
+    assert_no_trace(&*store, &known).await;
+}
+
+/// E4: what fails by itself changes nothing, and nobody else notices.
+pub async fn a_transition_that_fails_leaves_no_trace(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    done(&*store, deliveries([turn.delivery(1, "waits")])).await;
+    let known = turn.clone();
+    let mut bad = turn.on(Event::Begin, 1);
+    bad = everything(bad, &turn);
+    bad.attempts_ended = vec![AttemptEnd {
+        delivery: DeliveryId::new(at(1)),
+        number: 1,
+        at: at(2),
+        result: "delivered".to_owned(),
+        detail: None,
+    }];
+    let others = (0..32).map(|number| {
+        let store = Arc::clone(&store);
+        async move { accept_one(&*store, new_turn(said(&chat("others"), &format!("other {number}")))).await }
+    });
+    let (failed, others) = futures_util::future::join(store.commit(bad), join_all(others)).await;
+
+    failed.expect_err("there is no such delivery");
+    assert!(others.iter().all(|stored| matches!(stored, Stored::Turn { .. })));
+    assert_no_trace(&*store, &known).await;
+}
+
+/// I3.
+pub async fn runs_are_recorded(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let started = Transition { runs_started: vec![turn.run(1)], ..Transition::default() };
+    done(&*store, started).await;
+    let usage = Usage { input_tokens: 12, output_tokens: u64::from(u32::MAX) + 1 };
+    let end = |number, usage| RunEnd {
+        turn: turn.id,
+        number,
+        at: at(4),
+        end: "failed".to_owned(),
+        detail: Some("500".to_owned()),
+        usage,
+    };
+    let ended = Transition {
+        runs_ended: vec![end(1, Some(usage)), end(2, None)],
+        runs_started: vec![turn.run(2), turn.run(3)],
+        ..Transition::default()
+    };
+    done(&*store, ended).await;
+
+    let dossier = store.dossier(turn.id).await.expect("dossiers are read").expect("the turn is there");
+    assert_eq!(dossier.turn.runs, 3);
+    let runs: Vec<_> = dossier.runs.iter().map(|run| (run.number, run.end.as_deref(), run.usage)).collect();
+    assert_eq!(runs, [(1, Some("failed"), Some(usage)), (2, Some("failed"), None), (3, None, None)]);
+    assert_eq!(dossier.runs[0].detail.as_deref(), Some("500"));
+    assert_eq!((dossier.runs[0].started_at, dossier.runs[0].ended_at), (at(1), Some(at(4))));
+}
+
+fn line(turn: &Turn, speaker: Speaker, text: &str, seconds: u64) -> TranscriptLine {
+    let line = Line { speaker, text: text.to_owned(), at: at(seconds) };
+    TranscriptLine { session: turn.session, turn: turn.id, line }
+}
+
+fn remark(turn: &Turn, detail: &str) -> AuditEntry {
+    AuditEntry { turn: turn.id, at: at(2), kind: "suppressed".to_owned(), detail: detail.to_owned() }
+}
+
+async fn says(store: &dyn Store, lines: Vec<TranscriptLine>) {
+    done(store, Transition { transcript: lines, ..Transition::default() }).await;
+}
+
+async fn texts(store: &dyn Store, session: SessionId, limit: u32) -> Vec<String> {
+    let lines = store.transcript(session, limit).await.expect("transcripts are read");
+    lines.into_iter().map(|line| line.text).collect()
+}
+
+/// The deferral's words give way to the answer's.
+pub async fn a_speaker_has_one_line_per_turn(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    says(&*store, vec![line(&turn, Speaker::Person, "question", 1), line(&turn, Speaker::Agent, "wait", 1)]).await;
+    says(&*store, vec![line(&turn, Speaker::Agent, "answer", 5)]).await;
+    let lines = store.transcript(turn.session, 10).await.expect("transcripts are read");
+    let lines: Vec<_> = lines.iter().map(|line| (line.speaker, &*line.text, line.at)).collect();
+    assert_eq!(lines, [(Speaker::Person, "question", at(1)), (Speaker::Agent, "answer", at(5))]);
+    assert!(store.turn(turn.id).await.expect("turns are read").expect("the turn is there").has_history);
+}
+
+/// A run is given the end of what was said, oldest first.
+pub async fn a_transcript_ends_with_the_latest_lines(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut session = None;
+    for number in 0..3 {
+        let turn = Turn::accept(&*store, said(&chat("a"), &number.to_string())).await;
+        says(
+            &*store,
+            vec![
+                line(&turn, Speaker::Agent, &format!("answer {number}"), number),
+                line(&turn, Speaker::Person, &format!("question {number}"), number),
+            ],
+        )
+        .await;
+        session = Some(turn.session);
+    }
+    let other = Turn::accept(&*store, said(&chat("b"), "b")).await;
+    says(&*store, vec![line(&other, Speaker::Person, "elsewhere", 1)]).await;
+
+    let session = session.expect("there were turns");
+    assert_eq!(texts(&*store, session, 3).await, ["answer 1", "question 2", "answer 2"]);
+    assert_eq!(texts(&*store, session, 100).await.len(), 6);
+    assert!(texts(&*store, session, 0).await.is_empty());
+    let stored = accept_one(&*store, new_turn(said(&chat("a"), "next"))).await;
+    assert!(matches!(stored, Stored::Turn { has_history: true, .. }), "{stored:?}");
+}
+
+/// `/new` starts a session; what was accepted before stays in its own.
+pub async fn a_new_session_is_the_current_one(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    says(&*store, vec![line(&turn, Speaker::Person, "before", 1)]).await;
+    let session = SessionId::new(at(1));
+    let sessions = vec![NewSession { id: session, conversation: turn.conversation, at: at(1) }];
+    done(&*store, Transition { sessions, ..Transition::default() }).await;
+
+    let stored = accept_one(&*store, new_turn(said(&chat("a"), "2"))).await;
+    assert_eq!(stored, Stored::Turn { conversation: turn.conversation, session, has_history: false });
+    let before = store.turn(turn.id).await.expect("turns are read").expect("the turn is there");
+    assert_eq!(before.session, turn.session);
+}
+
+/// `explain` tells them in the order in which they happened.
+pub async fn remarks_keep_their_order(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    for pair in [["one", "two"], ["three", "four"]] {
+        let audit = pair.iter().map(|text| remark(&turn, text)).collect();
+        done(&*store, Transition { audit, ..Transition::default() }).await;
+    }
+    let dossier = store.dossier(turn.id).await.expect("dossiers are read").expect("the turn is there");
+    let texts: Vec<&str> = dossier.audit.iter().map(|entry| &*entry.detail).collect();
+    assert_eq!(texts, ["one", "two", "three", "four"]);
+    assert_eq!(dossier.audit[0], remark(&turn, "one"));
+}
