@@ -356,18 +356,12 @@ impl Reader<'_> {
     }
 }
 
-/// Takes an event in, and watches its turn if the caller waits. In a task of its own: a caller that hangs up
-/// meanwhile ends this request, and must not leave a turn behind that is stored and was not begun.
+/// Takes an event in, and watches its turn if the caller waits.
 async fn take_in(intake: &Intake, event: InboundEvent) -> Result<(Accepted, Option<Watch>), IntakeError> {
-    let intake = intake.clone();
-    let taking_in = tokio::spawn(async move {
-        match event.patience {
-            Some(_) => intake.accept_and_watch(event).await,
-            None => intake.accept(event).await.map(|accepted| (accepted, None)),
-        }
-    });
-    // It ends without a result only when it panicked, or the runtime is ending.
-    taking_in.await.unwrap_or(Err(IntakeError::ShuttingDown))
+    match event.patience {
+        Some(_) => intake.accept_and_watch(event).await,
+        None => intake.accept(event).await.map(|accepted| (accepted, None)),
+    }
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {

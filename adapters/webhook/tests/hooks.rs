@@ -311,3 +311,18 @@ async fn an_answer_is_posted_to_the_callback_until_it_is_taken() {
     }
     hook.stop().await;
 }
+
+/// E6, D1: what was taken in is answered, whether or not somebody is there to read it.
+#[tokio::test]
+async fn a_caller_that_hangs_up_leaves_no_turn_behind() {
+    let hook = Hook::start().await;
+    for at in 0..50 {
+        let key = format!("k{at}");
+        hook.ask_and_hang_up(&key, "say hello").await;
+
+        let answered = hook.send(hook.post().header("idempotency-key", key).body("say hello")).await;
+
+        assert_eq!(json_of(&answered)["reply"], "hello");
+    }
+    hook.stop().await;
+}

@@ -25,7 +25,8 @@ use sha2::Sha256;
 use standardwebhooks::Webhook;
 use tempfile::TempDir;
 use tokio::{
-    net::TcpListener,
+    io::AsyncWriteExt,
+    net::{TcpListener, TcpStream},
     sync::{Semaphore, mpsc, watch},
 };
 use tokio_util::sync::CancellationToken;
@@ -167,6 +168,19 @@ impl Hook {
 
     pub(crate) async fn send(&self, request: RequestBuilder) -> Answered {
         Answered::of(request.send().await.expect("an answer")).await
+    }
+
+    /// Writes a whole request, and closes the connection without reading an answer.
+    pub(crate) async fn ask_and_hang_up(&self, key: &str, text: &str) {
+        let mut connection = TcpStream::connect(self.address).await.expect("a listener");
+        let request = format!(
+            "POST /hooks/siri HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}\r\nIdempotency-Key: {key}\r\n\
+             Content-Length: {}\r\n\r\n{text}",
+            self.address,
+            text.len(),
+        );
+        connection.write_all(request.as_bytes()).await.expect("an open connection");
+        connection.shutdown().await.expect("an open connection");
     }
 
     /// Returns once the agent is in the middle of `wait for me`.
