@@ -1,1 +1,7 @@
-fn main() {}
+//! The `rejoinder` binary.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    rejoinder::cli::main()
+}

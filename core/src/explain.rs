@@ -1,0 +1,210 @@
+//! Says in plain words what became of a turn: what was owed, what was tried, what the platform said,
+//! and what happens next.
+//!
+//! Pure: from a turn's [`Dossier`] to sentences. They are for the operator, and hold the first words of
+//! what was said; no person on a channel sees them.
+//!
+//! To explain something new: an entry of the timeline in `timeline.rs`, or a sentence here.
+
+mod timeline;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use self::words::{clip, rfc3339, span, until};
+use crate::{
+    Cause, Directed, Expectation, Rung, SenderKind, Settlement, State, Timestamp, TurnId, Via, commands,
+    store::{DeliveryRecord, DeliveryState, Dossier},
+};
+
+/// A turn, explained.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// The turn.
+    pub turn: TurnId,
+    /// How it stands, in one sentence.
+    pub headline: String,
+    /// What was owed, and why.
+    pub owed: String,
+    /// What happened, in order.
+    pub timeline: Vec<Entry>,
+    /// What happens next, and what a person can do.
+    pub next: String,
+}
+
+/// Something that happened to a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// When.
+    pub at: Timestamp,
+    /// What, in a sentence or two.
+    pub text: String,
+}
+
+/// Explains a turn, as it stands at `now`.
+#[must_use]
+pub fn explain(dossier: &Dossier, now: Timestamp) -> Explanation {
+    Explanation {
+        turn: dossier.turn.id,
+        headline: headline(dossier),
+        owed: owed(dossier),
+        timeline: timeline::timeline(dossier),
+        next: next(dossier, now),
+    }
+}
+
+impl fmt::Display for Explanation {
+    /// As text for a terminal, without a line break at the end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}\n\nOwed: {}\n", self.headline, self.owed)?;
+        for Entry { at, text } in &self.timeline {
+            writeln!(f, "  {}  {text}", rfc3339(*at))?;
+        }
+        write!(f, "\nNext: {}", self.next)
+    }
+}
+
+fn headline(dossier: &Dossier) -> String {
+    let took = dossier.ended_at.map(|at| span(at.since(dossier.accepted_at))).unwrap_or_default();
+    let obligation = &dossier.turn.obligation;
+    match obligation.state() {
+        State::Settled(Settlement::Signal { signal, via, .. }) => match via {
+            _ if &*dossier.turn.agent == commands::AGENT => {
+                format!("Answered by the gateway itself, {took} after it was accepted.")
+            }
+            Via::Answer | Via::AgentSend | Via::LateAnswer | Via::Deferral => {
+                format!("Answered with a {signal} of the agent's, {took} after it was accepted.")
+            }
+            Via::Fallback { cause, rung: Rung::Handoff(agent) } => {
+                format!(
+                    "{}: the ladder handed it to `{agent}`, which answered, {took} after it was accepted.",
+                    because(*cause, dossier)
+                )
+            }
+            Via::Fallback { cause, rung } => {
+                format!("{}: the ladder spoke ({rung}), {took} after it was accepted.", because(*cause, dossier))
+            }
+        },
+        State::Settled(Settlement::Silence { .. }) => "Nothing was owed, and nothing was said.".to_owned(),
+        State::Settled(Settlement::Cancelled { by }) => {
+            format!("Called off by the person, {took} after it was accepted; turn {by} is the command.")
+        }
+        State::Settled(Settlement::Merged { into }) => format!("Answered together with turn {into}."),
+        State::Merged { into } => format!("Turn {into} answers for this one as well."),
+        State::Undeliverable { reason } => format!("Undeliverable: {}.", clip(reason)),
+        State::Claimed { signal, .. } => format!("A {signal} is on its way, and not acknowledged yet."),
+        State::Deferred => "A deferral was shown: the answer is a debt.".to_owned(),
+        State::Open if obligation.is_running() => "The agent is working on it; nothing was shown yet.".to_owned(),
+        State::Open => "It waits for a run of its agent; nothing was shown yet.".to_owned(),
+    }
+}
+
+fn owed(dossier: &Dossier) -> String {
+    let (obligation, event) = (&dossier.turn.obligation, &dossier.turn.event);
+    if obligation.expectation() == Expectation::Nothing {
+        return match event.sender.kind {
+            SenderKind::Person => "Nothing: it was not directed at the agent.".to_owned(),
+            SenderKind::OtherAgent => "Nothing: another agent said it.".to_owned(),
+            SenderKind::Ourselves => "Nothing: it is our own message.".to_owned(),
+        };
+    }
+    let why = match event.directed {
+        Directed::DirectChat => "it was said in a direct chat",
+        Directed::Mention => "it mentions the agent",
+        Directed::ReplyToUs => "it replies to a message of ours",
+        Directed::Command => "it is a command",
+        Directed::Asked => "a program asked for one",
+        Directed::Ambient => "it counts as directed at the agent",
+    };
+    let mut text = format!("An answer, because {why}.");
+    if let Some(patience) = event.patience {
+        text.push_str(&format!(" The caller waited up to {} for it.", span(patience)));
+    }
+    text
+}
+
+fn next(dossier: &Dossier, now: Timestamp) -> String {
+    let obligation = &dossier.turn.obligation;
+    match obligation.state() {
+        State::Settled(_) => match unsent(dossier) {
+            Some(delivery) if delivery.is_copy => {
+                format!("The turn is settled; a copy of the answer is still to be sent. {}", attempt(delivery, now))
+            }
+            Some(delivery) => {
+                format!("The turn is settled; a late answer is still to be sent. {}", attempt(delivery, now))
+            }
+            None => "Nothing more: the turn is settled.".to_owned(),
+        },
+        State::Undeliverable { .. } => format!(
+            "Nothing more by itself. What was to be said is kept: `rejoinder turns show {}` has it. See to what the \
+             platform said, and answer the person in another way.",
+            dossier.turn.id
+        ),
+        State::Merged { into } => format!("It is settled when turn {into} is."),
+        State::Claimed { .. } => match unsent(dossier) {
+            Some(delivery) => attempt(delivery, now),
+            None => "The platform's answer is being stored.".to_owned(),
+        },
+        State::Open | State::Deferred => work(dossier, now),
+    }
+}
+
+/// What the agent's work, or the wait for it, leads to.
+fn work(dossier: &Dossier, now: Timestamp) -> String {
+    let obligation = &dossier.turn.obligation;
+    let mut text = match obligation.hard_deadline() {
+        Some(hard) => format!("The agent has until {}; then the ladder is climbed.", until(hard, now)),
+        None if obligation.is_waiting() => "The agent gets it when the turns before it are done.".to_owned(),
+        None => "The agent's run has ended.".to_owned(),
+    };
+    if let Some(soft) = obligation.soft_deadline() {
+        text.push_str(&format!(" Without an answer a deferral goes out at {}.", until(soft, now)));
+    }
+    if let Some(due) = obligation.due() {
+        let then = if obligation.is_waiting() || obligation.is_running() {
+            "then another deferral goes out, or the ladder is climbed"
+        } else {
+            "then the agent gets the turn again, or the ladder is climbed"
+        };
+        text.push_str(&format!(" The deferral's debt is due at {}; {then}.", until(due, now)));
+    }
+    text
+}
+
+/// The first delivery that is still to be sent.
+fn unsent(dossier: &Dossier) -> Option<&DeliveryRecord> {
+    dossier.deliveries.iter().find(|one| matches!(one.state, DeliveryState::Pending | DeliveryState::Sending))
+}
+
+fn attempt(delivery: &DeliveryRecord, now: Timestamp) -> String {
+    let number = delivery.attempts + 1;
+    match delivery.state {
+        DeliveryState::Sending => format!("Attempt {} is under way.", delivery.attempts),
+        _ if delivery.next_attempt_at > now => {
+            format!("Attempt {number} is due at {}.", until(delivery.next_attempt_at, now))
+        }
+        _ => format!("Attempt {number} is due, and waits for its place in line."),
+    }
+}
+
+/// Why the ladder was climbed, as the beginning of a sentence.
+fn because(cause: Cause, dossier: &Dossier) -> String {
+    match dossier.turn.obligation.fallback() {
+        Some((_, why)) if !why.is_empty() => format!("{} ({})", cause_words(cause), clip(why)),
+        _ => cause_words(cause).to_owned(),
+    }
+}
+
+/// A cause, as the beginning of a sentence.
+const fn cause_words(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Silent => "The agent said nothing",
+        Cause::Error => "The run failed",
+        Cause::Timeout => "The agent took too long",
+        Cause::Refused => "The platform refused the agent's answer",
+        Cause::Unreadable => "The message could not be read",
+    }
+}

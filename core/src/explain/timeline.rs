@@ -1,0 +1,224 @@
+//! What happened to a turn, in order.
+
+use super::{
+    Entry, cause_words,
+    words::{clip, quote, span},
+};
+use crate::{
+    Action, Rung, Settlement, SignalKind, State, Timestamp, Via, commands,
+    store::{AttemptRecord, AuditEntry, DeliveryRecord, DeliveryState, Dossier, RunRecord, Shown},
+};
+
+/// What comes first of things that were written in the same millisecond.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Accepted,
+    Run,
+    /// By the claim's number.
+    Claim(u32, Step),
+    Remark,
+    End,
+}
+
+/// What happens to a claim, in order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    Cleared,
+    Attempted,
+    Received,
+}
+
+pub(super) fn timeline(dossier: &Dossier) -> Vec<Entry> {
+    let mut entries = Entries::default();
+    entries.add(dossier.accepted_at, Rank::Accepted, accepted(dossier));
+    for run in &dossier.runs {
+        run_entries(run, dossier, &mut entries);
+    }
+    for parts in dossier.deliveries.chunk_by(|one, other| (one.claim, one.is_copy) == (other.claim, other.is_copy)) {
+        claim_entries(parts, dossier, &mut entries);
+    }
+    for attempt in &dossier.attempts {
+        attempt_entry(attempt, dossier, &mut entries);
+    }
+    for remark in &dossier.audit {
+        remark_entry(remark, dossier, &mut entries);
+    }
+    if let Some(at) = dossier.ended_at {
+        end_entry(at, dossier, &mut entries);
+    }
+    entries.in_order()
+}
+
+#[derive(Default)]
+struct Entries(Vec<(Rank, Entry)>);
+
+impl Entries {
+    fn add(&mut self, at: Timestamp, rank: Rank, text: String) {
+        self.0.push((rank, Entry { at, text }));
+    }
+
+    fn in_order(mut self) -> Vec<Entry> {
+        self.0.sort_by_key(|(rank, entry)| (entry.at, *rank));
+        self.0.into_iter().map(|(_, entry)| entry).collect()
+    }
+}
+
+fn accepted(dossier: &Dossier) -> String {
+    let event = &dossier.turn.event;
+    let sender = event.sender.name.as_deref().unwrap_or(&event.sender.id);
+    let mut text = format!("Accepted on {} from {}: {}", event.conversation.channel, clip(sender), quote(&event.text));
+    match event.attachments.len() {
+        0 => {}
+        1 => text.push_str(", with a file"),
+        files => text.push_str(&format!(", with {files} files")),
+    }
+    text
+}
+
+fn run_entries(run: &RunRecord, dossier: &Dossier, entries: &mut Entries) {
+    let RunRecord { number, agent, .. } = run;
+    if &**agent == commands::AGENT {
+        return entries.add(run.started_at, Rank::Run, "The gateway carries the command out itself.".to_owned());
+    }
+    let earlier = dossier.runs.iter().any(|other| other.number < *number && other.agent == *agent);
+    let begins = if earlier {
+        format!("Run {number}: given to `{agent}` again.")
+    } else if *agent == dossier.turn.agent {
+        format!("Run {number}: given to `{agent}`.")
+    } else {
+        format!("Run {number}: the ladder hands it to `{agent}`.")
+    };
+    entries.add(run.started_at, Rank::Run, begins);
+    if let (Some(at), Some(end)) = (run.ended_at, &run.end) {
+        let after = span(at.since(run.started_at));
+        let how = how_it_ended(end, run.detail.as_deref());
+        let usage = run.usage.map_or_else(String::new, |usage| {
+            format!(" It read {} tokens and wrote {}.", usage.input_tokens, usage.output_tokens)
+        });
+        entries.add(at, Rank::Run, format!("Run {number} ended after {after}: {how}.{usage}"));
+    }
+}
+
+fn how_it_ended(end: &str, detail: Option<&str>) -> String {
+    let with = |words: &str| detail.map_or_else(|| words.to_owned(), |detail| format!("{words}: {}", clip(detail)));
+    match end {
+        "reply" => "it answered".to_owned(),
+        "reaction" => "it reacted".to_owned(),
+        "deferral" => "it put the answer off".to_owned(),
+        "silent" => match detail {
+            Some("empty") => "its answer was empty".to_owned(),
+            Some(reason) => format!("it chose to say nothing ({})", clip(reason)),
+            None => "it chose to say nothing".to_owned(),
+        },
+        "failed" => detail.map_or_else(|| "it failed".to_owned(), clip),
+        "stopped" => "it was stopped".to_owned(),
+        "crashed" => detail.map_or_else(|| "the gateway ended while it ran".to_owned(), clip),
+        other => with(other),
+    }
+}
+
+fn claim_entries(parts: &[DeliveryRecord], dossier: &Dossier, entries: &mut Entries) {
+    let (Some(first), Some(shown)) = (parts.first(), Shown::of(parts, None)) else { return };
+    if first.is_copy {
+        entries.add(
+            first.created_at,
+            Rank::Claim(first.claim, Step::Cleared),
+            "A copy of it is to be sent as well.".to_owned(),
+        );
+    } else {
+        let mut text = cleared(first, &shown.text, dossier);
+        if parts.len() > 1 {
+            text.push_str(&format!(" It takes {} messages.", parts.len()));
+        }
+        if matches!(first.action, Action::Edit { .. }) {
+            text.push_str(" It takes the place of the deferral.");
+        }
+        if let Some(part) = parts.iter().find(|part| part.state == DeliveryState::Withdrawn) {
+            let why = part.error.as_deref().unwrap_or("something better came");
+            text.push_str(&format!(" Taken back before it was sent: {}.", clip(why)));
+        }
+        entries.add(first.created_at, Rank::Claim(first.claim, Step::Cleared), text);
+    }
+    // Where the row is the receipt there is no attempt.
+    let has_attempts = dossier.attempts.iter().any(|attempt| parts.iter().any(|part| part.id == attempt.delivery));
+    if let (false, Some(at)) = (has_attempts, first.delivered_at) {
+        let what = if first.signal == SignalKind::Deferral {
+            "Stored where it is read: from here on the answer is a debt."
+        } else {
+            "Stored where it is read, which is the receipt."
+        };
+        entries.add(at, Rank::Claim(first.claim, Step::Received), what.to_owned());
+    }
+    if let Some(at) = parts.iter().find_map(|part| part.fetched_at) {
+        entries.add(at, Rank::End, "It was written out to whoever reads it.".to_owned());
+    }
+}
+
+/// What the guard let through, and why.
+fn cleared(delivery: &DeliveryRecord, text: &str, dossier: &Dossier) -> String {
+    let quoted = quote(text);
+    let by_agent = || {
+        let at = Some(delivery.created_at);
+        dossier.runs.iter().any(|run| run.ended_at == at && run.end.as_deref() == Some("deferral"))
+    };
+    match &delivery.via {
+        Via::Answer if delivery.signal == SignalKind::Reaction => format!("The agent's reaction is cleared: {text}"),
+        Via::Answer => format!("The agent's answer is cleared: {quoted}"),
+        Via::AgentSend => format!("What the agent sends while it runs is cleared as the answer: {quoted}"),
+        Via::LateAnswer => format!("The late answer is cleared to be sent as well: {quoted}"),
+        Via::Deferral if by_agent() => format!("The agent's deferral is cleared: {quoted}"),
+        Via::Deferral => format!("There is no answer yet, so a deferral is cleared: {quoted}"),
+        Via::Fallback { rung: Rung::Handoff(agent), .. } => format!("The answer of `{agent}` is cleared: {quoted}"),
+        Via::Fallback { cause, rung } => {
+            let cause = cause_words(*cause);
+            match rung {
+                Rung::Say(name) => format!("{cause}, so the ladder says `{name}`: {quoted}"),
+                Rung::Clarify(name) => format!("{cause}, so the ladder asks `{name}`: {quoted}"),
+                Rung::React(_) | Rung::Handoff(_) => format!("{cause}, so the ladder reacts: {text}"),
+            }
+        }
+    }
+}
+
+fn attempt_entry(attempt: &AttemptRecord, dossier: &Dossier, entries: &mut Entries) {
+    let delivery = dossier.deliveries.iter().find(|delivery| delivery.id == attempt.delivery);
+    let of = match delivery {
+        Some(delivery) if delivery.is_copy => " to send the copy".to_owned(),
+        Some(delivery) if delivery.parts > 1 => format!(" at message {} of {}", delivery.part, delivery.parts),
+        _ => String::new(),
+    };
+    let (at, result) = match (attempt.ended_at, attempt.result.as_deref(), attempt.detail.as_deref()) {
+        (Some(at), Some("delivered"), Some(ids)) => (at, format!("the platform acknowledged it as {}", clip(ids))),
+        (Some(at), Some("delivered"), None) => (at, "the platform acknowledged it".to_owned()),
+        (Some(at), Some(_), Some(detail)) => (at, clip(detail)),
+        (Some(at), Some(result), None) => (at, result.to_owned()),
+        (Some(at), None, _) => (at, "it ended".to_owned()),
+        (None, ..) => (attempt.started_at, "it began, and there is no result yet".to_owned()),
+    };
+    let claim = delivery.map_or(u32::MAX, |delivery| delivery.claim);
+    entries.add(at, Rank::Claim(claim, Step::Attempted), format!("Attempt {}{of}: {result}.", attempt.number));
+}
+
+fn remark_entry(remark: &AuditEntry, dossier: &Dossier, entries: &mut Entries) {
+    let detail = clip(&remark.detail);
+    let text = match remark.kind.as_str() {
+        "suppressed" => format!("Not sent: {detail}."),
+        "dead_letter" => format!("Given up, as a dead letter: {detail}."),
+        // The end of its run says so.
+        "recovered" if dossier.runs.iter().any(|run| run.ended_at == Some(remark.at)) => return,
+        "recovered" => format!("Taken up again: {detail}."),
+        kind => format!("{kind}: {detail}."),
+    };
+    entries.add(remark.at, Rank::Remark, text);
+}
+
+/// Ends that no delivery and no remark speaks of.
+fn end_entry(at: Timestamp, dossier: &Dossier, entries: &mut Entries) {
+    let text = match dossier.turn.obligation.state() {
+        State::Settled(Settlement::Silence { why }) => format!("Nothing was owed, and nothing is said: {}.", clip(why)),
+        State::Settled(Settlement::Cancelled { by }) => format!("Called off by turn {by}."),
+        State::Settled(Settlement::Merged { into }) => format!("Settled with turn {into}."),
+        _ => return,
+    };
+    entries.add(at, Rank::End, text);
+}

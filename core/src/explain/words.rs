@@ -1,0 +1,51 @@
+//! Times, durations and quotations, as sentences have them.
+
+use std::time::Duration;
+
+use crate::Timestamp;
+
+/// How many characters of somebody's words are quoted.
+const LONGEST: usize = 160;
+
+/// RFC 3339, UTC, with milliseconds; what is out of its range as it was stored.
+pub(super) fn rfc3339(at: Timestamp) -> String {
+    jiff::Timestamp::from_millisecond(at.as_millis()).map_or_else(|_| at.to_string(), |at| format!("{at:.3}"))
+}
+
+/// A point in time and how far off it is.
+pub(super) fn until(at: Timestamp, now: Timestamp) -> String {
+    if at > now {
+        format!("{} (in {})", rfc3339(at), span(at.since(now)))
+    } else {
+        format!("{} (overdue by {})", rfc3339(at), span(now.since(at)))
+    }
+}
+
+/// A duration in its two largest units.
+pub(super) fn span(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0 => format!("{} ms", duration.as_millis()),
+        1..60 => format!("{:.1} s", duration.as_secs_f64()),
+        60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        3_600..86_400 => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+        _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3_600),
+    }
+}
+
+/// The first words of a text, in one line, without the full stop that its sentence gets.
+pub(super) fn clip(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line: String = line.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect();
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None => line.trim_end_matches('.').to_owned(),
+    }
+}
+
+/// The first words of a text, as a quotation.
+pub(super) fn quote(text: &str) -> String {
+    let clipped = clip(text);
+    let clipped = if text.trim_end().ends_with('.') && !clipped.ends_with('…') { clipped + "." } else { clipped };
+    format!("“{clipped}”")
+}

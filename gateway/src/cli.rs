@@ -1,0 +1,244 @@
+//! The command line.
+//!
+//! A file per command. What a command prints goes to standard output, what is wrong to standard error; the exit
+//! code is 0, 1 (it failed) or 2 (it was called wrongly, or the configuration is wrong).
+
+mod config;
+mod init;
+mod output;
+mod run;
+mod turns;
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::Context;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use rejoinder_config::{ConfigErrors, Environment, Loaded, LogFormat, LogLevel, Options};
+
+/// The messaging gateway that can prove it answered.
+///
+/// Rejoinder makes an AI agent reachable over webhooks and on a web page, and answers every turn that expects an answer with
+/// exactly one signal. Without a command it runs the gateway.
+#[derive(Debug, Parser)]
+#[command(name = "rejoinder", version, propagate_version = true, after_help = EXAMPLES)]
+pub struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  rejoinder                                 run the gateway with what is configured, or with the defaults
+  rejoinder init                            connect an agent: writes rejoinder.toml
+  rejoinder config check                    say what is wrong with the configuration
+  rejoinder turns list --state overdue      what should have happened and has not
+  rejoinder turns explain 0199a1            why a turn ended as it did
+
+Environment: REJOINDER_CONFIG and REJOINDER_DATA stand for --config and --data; REJOINDER__SERVER__LISTEN and the
+like set any key of the configuration.";
+
+#[derive(Clone, Debug, Args)]
+struct Global {
+    /// The configuration: else $REJOINDER_CONFIG, ./rejoinder.toml, ~/.config/rejoinder/rejoinder.toml, or none
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where the database and tokens are: else $XDG_DATA_HOME/rejoinder or ~/.local/share/rejoinder
+    #[arg(long, global = true, value_name = "DIR", env = "REJOINDER_DATA", hide_env_values = true)]
+    data: Option<PathBuf>,
+    /// For whom log lines are written
+    #[arg(long, global = true, value_enum)]
+    log_format: Option<Format>,
+    /// The least important log line that is written
+    #[arg(long, global = true, value_enum)]
+    log_level: Option<Level>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For a person
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Level {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the gateway (as without a command)
+    Run,
+    /// Connect an agent: write rejoinder.toml
+    Init(init::Init),
+    /// Check, show or explain the configuration
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
+    /// Look at turns: what was owed, what was tried, what came of it
+    #[command(subcommand)]
+    Turns(turns::TurnsCommand),
+}
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    /// It was called wrongly.
+    #[error("{0}")]
+    Usage(String),
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigErrors),
+    /// Anything else.
+    #[error("{0:#}")]
+    Failed(#[from] anyhow::Error),
+}
+
+impl Failure {
+    const fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) | Self::Config(_) => 2,
+            Self::Failed(_) => 1,
+        }
+    }
+}
+
+/// Runs the command that the process was called with.
+#[must_use]
+pub fn main() -> ExitCode {
+    // Ends the process with 0 for help and 2 for a wrong call.
+    let cli = Cli::parse();
+    match cli.perform() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Failed(error)) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}
+
+impl Cli {
+    fn perform(self) -> Result<(), Failure> {
+        let global = &self.global;
+        match self.command.unwrap_or(Command::Run) {
+            Command::Run => run::run(global),
+            Command::Init(init) => in_one_thread(init.perform(global)),
+            Command::Config(command) => command.perform(global),
+            Command::Turns(command) => in_one_thread(command.perform(global)),
+        }
+    }
+}
+
+fn in_one_thread(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start the runtime")?;
+    runtime.block_on(command)
+}
+
+impl Global {
+    /// The configuration, with what the command line says over it.
+    fn load(&self) -> Result<Loaded, Failure> {
+        let options = Options {
+            path: self.config.clone(),
+            working_dir: std::env::current_dir().context("the working directory is unknown")?,
+            environment: Environment::of_process(),
+        };
+        let mut loaded = rejoinder_config::load(&options)?;
+        let log = &mut loaded.config.log;
+        log.format = match self.log_format {
+            Some(Format::Text) => LogFormat::Text,
+            Some(Format::Json) => LogFormat::Json,
+            None => log.format,
+        };
+        log.level = match self.log_level {
+            Some(Level::Error) => LogLevel::Error,
+            Some(Level::Warn) => LogLevel::Warn,
+            Some(Level::Info) => LogLevel::Info,
+            Some(Level::Debug) => LogLevel::Debug,
+            Some(Level::Trace) => LogLevel::Trace,
+            None => log.level,
+        };
+        Ok(loaded)
+    }
+
+    /// Where data is kept.
+    fn data_dir(&self) -> Result<PathBuf, Failure> {
+        let given = self.data.clone().filter(|path| !path.as_os_str().is_empty());
+        let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+        given.or_else(|| user_data_dir(variable("XDG_DATA_HOME").as_deref(), variable("HOME").as_deref())).ok_or_else(
+            || Failure::Usage("where is data to be kept? Say --data DIR, or set REJOINDER_DATA or HOME".to_owned()),
+        )
+    }
+}
+
+/// `rejoinder` in the user's data directory, as the XDG Base Directory Specification has it.
+fn user_data_dir(xdg: Option<&Path>, home: Option<&Path>) -> Option<PathBuf> {
+    let base = match (xdg, home) {
+        (Some(xdg), _) if xdg.is_absolute() => xdg.to_owned(),
+        (_, Some(home)) if home.is_absolute() => home.join(".local/share"),
+        _ => return None,
+    };
+    Some(base.join("rejoinder"))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+    use rstest::rstest;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_holds_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[rstest]
+    #[case(&[], "None")]
+    #[case(&["run"], "Some(Run)")]
+    #[case(&["--config", "x.toml", "run", "--log-format", "json"], "Some(Run)")]
+    #[case(&["run", "--data", "d"], "Some(Run)")]
+    fn options_stand_before_the_command_or_after_it(#[case] arguments: &[&str], #[case] command: &str) {
+        let cli = Cli::try_parse_from(std::iter::once(&"rejoinder").chain(arguments)).unwrap();
+
+        assert_eq!(format!("{:?}", cli.command), command);
+    }
+
+    #[rstest]
+    #[case(&["fly"])]
+    #[case(&["run", "--port", "1"])]
+    #[case(&["--log-format", "xml"])]
+    #[case(&["turns"])]
+    #[case(&["turns", "show"])]
+    #[case(&["turns", "list", "--state", "lost"])]
+    #[case(&["turns", "list", "--limit", "0"])]
+    #[case(&["init", "--agent", "openai", "--model", "m"])]
+    fn a_wrong_call_is_exit_code_2(#[case] arguments: &[&str]) {
+        let error = Cli::try_parse_from(std::iter::once(&"rejoinder").chain(arguments)).unwrap_err();
+
+        assert_eq!(error.exit_code(), 2, "{error}");
+    }
+
+    #[test]
+    fn data_is_where_the_user_keeps_data() {
+        let path = |text| Some(Path::new(text));
+
+        assert_eq!(user_data_dir(path("/xdg"), path("/home/ada")).as_deref(), path("/xdg/rejoinder"));
+        assert_eq!(user_data_dir(None, path("/home/ada")).as_deref(), path("/home/ada/.local/share/rejoinder"));
+        assert_eq!(
+            user_data_dir(path("relative"), path("/home/ada")).as_deref(),
+            path("/home/ada/.local/share/rejoinder")
+        );
+        assert_eq!(user_data_dir(None, None), None);
+    }
+}

@@ -1,0 +1,70 @@
+//! `rejoinder config`.
+
+use clap::Subcommand;
+use rejoinder_config::{ConfigErrors, DEFAULT_TOML};
+use serde_json::json;
+
+use super::{Failure, Global, output};
+use crate::wiring;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ConfigCommand {
+    /// Say what is wrong with the configuration
+    #[command(after_help = "Exit code: 0 when it can be used, 2 when not. Nothing is started and nothing is written.")]
+    Check {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the configuration that is in effect, without its secrets
+    Show {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print every key with its default and what it does: the manual
+    #[command(after_help = "Example:\n  rejoinder config default > rejoinder.toml")]
+    Default,
+}
+
+impl ConfigCommand {
+    pub(super) fn perform(&self, global: &Global) -> Result<(), Failure> {
+        match self {
+            Self::Check { json } => check(global, *json),
+            Self::Show { json: false } => output::print(global.load()?.config.to_toml_redacted().trim_end()),
+            Self::Show { json: true } => output::print_json(&global.load()?.config),
+            Self::Default => output::print(DEFAULT_TOML.trim_end()),
+        }
+    }
+}
+
+fn check(global: &Global, as_json: bool) -> Result<(), Failure> {
+    let loaded = match global.load() {
+        Ok(loaded) => loaded,
+        Err(Failure::Config(errors)) if as_json => {
+            output::print_json(&json!({ "ok": false, "problems": problems(&errors) }))?;
+            return Err(errors.into());
+        }
+        Err(failure) => return Err(failure),
+    };
+    let remarks = wiring::remarks(&loaded.config);
+    if as_json {
+        let source = loaded.source.to_string();
+        return output::print_json(
+            &json!({ "ok": true, "source": source, "overrides": loaded.overrides, "problems": [], "remarks": remarks }),
+        );
+    }
+    let mut text = format!("The configuration can be used: {}", loaded.source);
+    if !loaded.overrides.is_empty() {
+        text.push_str(&format!(", with {}", loaded.overrides.join(", ")));
+    }
+    for remark in remarks {
+        text.push_str(&format!("\nnote: {remark}"));
+    }
+    output::print(text)
+}
+
+fn problems(errors: &ConfigErrors) -> Vec<serde_json::Value> {
+    let problem = |problem: &rejoinder_config::Problem| json!({ "key": problem.key().map(ToString::to_string), "message": problem.to_string() });
+    errors.problems().iter().map(problem).collect()
+}

@@ -1,0 +1,371 @@
+//! `rejoinder init`: connects an agent.
+
+use std::{
+    fs::OpenOptions,
+    io::{self, BufRead, IsTerminal, Write},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, anyhow};
+use clap::{Args, ValueEnum};
+use rejoinder_agents::{Found, Origin, Places, find_local};
+use secrecy::SecretString;
+use url::Url;
+
+use super::{Failure, Global, output};
+use crate::wiring;
+
+/// The variable that many programs take the key from.
+const KEY_VARIABLE: &str = "OPENAI_API_KEY";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Init {
+    /// The kind of agent; asked for on a terminal when it is not given
+    #[arg(long, value_enum)]
+    agent: Option<Kind>,
+    /// Where the agent's API is, with /v1 where the server has it
+    #[arg(long, value_name = "URL", required_if_eq("agent", "openai"))]
+    base_url: Option<Url>,
+    /// Which of the server's models answers
+    #[arg(long, required_if_eq("agent", "openai"))]
+    model: Option<String>,
+    /// The environment variable that holds the server's key
+    #[arg(long, value_name = "NAME")]
+    api_key_env: Option<String>,
+    /// Ask nothing: take the first agent that is found, or the front desk
+    #[arg(long, short)]
+    yes: bool,
+    /// Write over a file that is there
+    #[arg(long)]
+    force: bool,
+}
+
+const EXAMPLES: &str = "\
+It looks for a server at $OPENAI_BASE_URL and for an Ollama on this machine, and offers what it finds. The file is
+./rejoinder.toml, or what --config says.
+
+Examples:
+  rejoinder init
+  rejoinder init --yes
+  rejoinder init --agent openai --base-url http://127.0.0.1:11434/v1 --model llama3.1
+  rejoinder init --agent openai --base-url https://api.openai.com/v1 --model gpt-4.1-mini --api-key-env OPENAI_API_KEY";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// Built in: answers by itself, without a model
+    FrontDesk,
+    /// Any server with the Chat Completions API
+    Openai,
+}
+
+/// The agent that was chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Choice {
+    FrontDesk,
+    OpenAi { base_url: Url, model: String, api_key_env: Option<String> },
+}
+
+impl Init {
+    pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
+        let path = global.config.clone().unwrap_or_else(|| PathBuf::from("rejoinder.toml"));
+        if path.exists() && !self.force {
+            return Err(already_there(&path).into());
+        }
+        let choice = self.choose().await?;
+        let text = configuration(&choice)?;
+        write(&path, &text, self.force)?;
+        output::print(farewell(&path, &choice))
+    }
+
+    async fn choose(&self) -> Result<Choice, Failure> {
+        match self.agent {
+            Some(Kind::FrontDesk) => return Ok(Choice::FrontDesk),
+            Some(Kind::Openai) => return self.openai(),
+            None if self.base_url.is_some() || self.model.is_some() => return self.openai(),
+            None => {}
+        }
+        let is_asked = !self.yes;
+        if is_asked && !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+            let what = "this is no terminal, so nothing can be asked: say --yes, or --agent with what it needs";
+            return Err(Failure::Usage(what.to_owned()));
+        }
+        let found = look().await?;
+        if is_asked { Interview { found: &found }.conduct() } else { Ok(first_of(&found)) }
+    }
+
+    fn openai(&self) -> Result<Choice, Failure> {
+        match (&self.base_url, &self.model) {
+            (Some(base_url), Some(model)) => Ok(Choice::OpenAi {
+                base_url: base_url.clone(),
+                model: model.clone(),
+                api_key_env: self.api_key_env.clone(),
+            }),
+            _ => Err(Failure::Usage("an agent of the kind openai needs --base-url and --model".to_owned())),
+        }
+    }
+}
+
+fn already_there(path: &Path) -> anyhow::Error {
+    anyhow!(
+        "{} is there already: look at it with `rejoinder config show`, or write over it with --force",
+        path.display()
+    )
+}
+
+/// Looks where an agent may be; about a second.
+async fn look() -> Result<Vec<Found>, Failure> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+    let environment = variable("OPENAI_BASE_URL")
+        .map(|url| url.trim().parse::<Url>().with_context(|| format!("OPENAI_BASE_URL is no URL: {url}")))
+        .transpose()?;
+    let places = Places { environment, api_key: variable(KEY_VARIABLE).map(SecretString::from), ..Places::default() };
+    let http = wiring::http_client().context("cannot look for agents")?;
+    Ok(find_local(&http, &places).await)
+}
+
+/// What is taken without asking: the first server that says which models it has.
+fn first_of(found: &[Found]) -> Choice {
+    let with_model = found.iter().find_map(|found| Some((found, found.models.first()?)));
+    with_model.map_or(Choice::FrontDesk, |(found, model)| choice(found, model.clone()))
+}
+
+fn choice(found: &Found, model: String) -> Choice {
+    let has_key = std::env::var_os(KEY_VARIABLE).is_some_and(|key| !key.is_empty());
+    let api_key_env = (found.origin == Origin::Environment && has_key).then(|| KEY_VARIABLE.to_owned());
+    Choice::OpenAi { base_url: found.base_url.clone(), model, api_key_env }
+}
+
+/// Asks on a terminal.
+struct Interview<'a> {
+    found: &'a [Found],
+}
+
+impl Interview<'_> {
+    fn conduct(&self) -> Result<Choice, Failure> {
+        let mut options: Vec<String> = self.found.iter().map(describe).collect();
+        options.push("another server with the Chat Completions API".to_owned());
+        options.push("no agent yet: the built-in front desk answers by itself".to_owned());
+        let picked = pick("Which agent is to answer?", &options)?;
+        if let Some(found) = self.found.get(picked) {
+            let model = if found.models.is_empty() { ask("Which model?")? } else { pick_model(found)? };
+            return Ok(choice(found, model));
+        }
+        if picked == self.found.len() + 1 {
+            return Ok(Choice::FrontDesk);
+        }
+        let base_url = loop {
+            match ask("Where is its API? (such as http://127.0.0.1:8000/v1)")?.parse::<Url>() {
+                Ok(url) if matches!(url.scheme(), "http" | "https") => break url,
+                _ => output::print("That is no address that begins with http:// or https://.")?,
+            }
+        };
+        let model = ask("Which model?")?;
+        let name = ask_or_nothing("Which environment variable holds its key? (empty: it needs none)")?;
+        Ok(Choice::OpenAi { base_url, model, api_key_env: Some(name).filter(|name| !name.is_empty()) })
+    }
+}
+
+fn describe(found: &Found) -> String {
+    let what = match found.origin {
+        Origin::Environment => "the server that OPENAI_BASE_URL names",
+        Origin::Ollama => "the Ollama on this machine",
+    };
+    format!("{what}, {}", output::printable(found.base_url.as_str()))
+}
+
+fn pick_model(found: &Found) -> Result<String, Failure> {
+    let picked = pick("Which model?", &found.models)?;
+    Ok(found.models[picked].clone())
+}
+
+fn pick(question: &str, options: &[String]) -> Result<usize, Failure> {
+    let mut text = question.to_owned();
+    for (number, option) in (1..).zip(options) {
+        text.push_str(&format!("\n  {number}. {}", output::printable(option)));
+    }
+    output::print(text)?;
+    loop {
+        let answer = ask_or_nothing(&format!("1 to {}, or empty for 1:", options.len()))?;
+        let number = if answer.is_empty() { Some(1) } else { answer.parse().ok() };
+        match number {
+            Some(number) if (1..=options.len()).contains(&number) => return Ok(number - 1),
+            _ => {}
+        }
+    }
+}
+
+fn ask(question: &str) -> Result<String, Failure> {
+    loop {
+        let answer = ask_or_nothing(question)?;
+        if !answer.is_empty() {
+            return Ok(answer);
+        }
+    }
+}
+
+fn ask_or_nothing(question: &str) -> Result<String, Failure> {
+    let mut stdout = io::stdout().lock();
+    write!(stdout, "{question} ").and_then(|()| stdout.flush()).context("cannot ask")?;
+    let mut answer = String::new();
+    let read = io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
+    if read == 0 {
+        return Err(Failure::Usage("there was no answer; nothing was written".to_owned()));
+    }
+    Ok(answer.trim().to_owned())
+}
+
+fn configuration(choice: &Choice) -> Result<String, Failure> {
+    let agent = match choice {
+        Choice::FrontDesk => "\
+# Nobody but the built-in front desk answers yet. To connect an agent, take the # away and fill in:
+#[agents.main]
+#kind = \"openai\"
+#base_url = \"http://127.0.0.1:11434/v1\"
+#model = \"llama3.1\"
+#api_key = { env = \"OPENAI_API_KEY\" }
+"
+        .to_owned(),
+        Choice::OpenAi { base_url, model, api_key_env } => {
+            let mut agent = format!(
+                "[agents.main]\nkind = \"openai\"\nbase_url = {}\nmodel = {}\n",
+                toml_text(base_url.as_str().trim_end_matches('/'))?,
+                toml_text(model)?
+            );
+            if let Some(name) = api_key_env {
+                agent.push_str(&format!("api_key = {{ env = {} }}\n", toml_text(name)?));
+            }
+            agent
+        }
+    };
+    Ok(format!(
+        "# Written by `rejoinder init`. What is not here has its default: `rejoinder config default` shows every key.\n\n\
+         {agent}\n\
+         # A hook: POST /hooks/default. Its token is made at the first start, printed once, and kept in the data directory.\n\
+         [channels.webhook.default]\n\
+         token = {{ generate = true }}\n\n\
+         # A chat page at /chat, for whoever is on this machine.\n\
+         [channels.webchat.main]\n\
+         access = \"loopback\"\n"
+    ))
+}
+
+/// A text in quotes. What JSON writes is a string of TOML's too, but for the characters refused here.
+fn toml_text(text: &str) -> Result<String, Failure> {
+    if text.is_empty() || text.chars().any(char::is_control) {
+        return Err(Failure::Usage(format!(
+            "{text:?} cannot be used: it is empty, or has characters that cannot be seen"
+        )));
+    }
+    Ok(serde_json::to_string(text).context("cannot write this text")?)
+}
+
+fn write(path: &Path, text: &str, over: bool) -> Result<(), Failure> {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    if over {
+        options.create(true).truncate(true)
+    } else {
+        options.create_new(true)
+    };
+    let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(already_there(path).into()),
+        written => Ok(written.with_context(|| format!("cannot write {}", path.display()))?),
+    }
+}
+
+fn farewell(path: &Path, choice: &Choice) -> String {
+    let mut text = format!("Wrote {}.\n", path.display());
+    match choice {
+        Choice::FrontDesk => text.push_str(
+            "The built-in front desk answers, by itself and without a model. The file says how to connect an agent.\n",
+        ),
+        Choice::OpenAi { base_url, model, api_key_env } => {
+            text.push_str(&format!("The agent `main` answers: {model} at {base_url}.\n"));
+            if let Some(name) = api_key_env
+                && std::env::var_os(name).is_none_or(|value| value.is_empty())
+            {
+                text.push_str(&format!("Set {name} to its key before you start.\n"));
+            }
+        }
+    }
+    let is_usual = path == Path::new("rejoinder.toml");
+    let config = if is_usual { String::new() } else { format!(" --config {}", path.display()) };
+    text.push_str(&format!("Next: run `rejoinder{config}`. It says where to open the chat, and how to call the hook."));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_config::{Agent, Config, Environment, Options};
+
+    use super::*;
+
+    fn loaded(choice: &Choice, environment: Environment) -> Config {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rejoinder.toml");
+        write(&path, &configuration(choice).unwrap(), false).unwrap();
+        rejoinder_config::load(&Options { path: Some(path), working_dir: folder.path().to_owned(), environment })
+            .unwrap()
+            .config
+    }
+
+    #[test]
+    fn what_is_written_can_be_loaded() {
+        let openai = Choice::OpenAi {
+            base_url: "http://127.0.0.1:11434/v1".parse().unwrap(),
+            model: "a \"strange\" model\\name".to_owned(),
+            api_key_env: Some("SOME_KEY".to_owned()),
+        };
+
+        let config = loaded(&openai, Environment::from_iter([("SOME_KEY", "k")]));
+
+        let Agent::OpenAi(agent) = &config.agents["main"] else { panic!("{:?}", config.agents) };
+        assert_eq!(agent.model, "a \"strange\" model\\name");
+        assert_eq!(agent.base_url.as_str(), "http://127.0.0.1:11434/v1");
+        assert!(agent.api_key.is_some());
+        assert_eq!(config.routing.default_agent, "main");
+    }
+
+    #[test]
+    fn without_an_agent_the_front_desk_answers() {
+        let config = loaded(&Choice::FrontDesk, Environment::default());
+
+        assert!(matches!(config.agents[&config.routing.default_agent], Agent::FrontDesk(_)));
+        assert!(config.channels.webhook.contains_key("default") && config.channels.webchat.contains_key("main"));
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_not_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rejoinder.toml");
+        std::fs::write(&path, "mine").unwrap();
+
+        assert!(write(&path, "other", false).is_err());
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+        write(&path, "other", true).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "other");
+    }
+
+    #[test]
+    fn the_first_server_with_a_model_is_taken_without_asking() {
+        let found = |models: &[&str]| Found {
+            origin: Origin::Ollama,
+            base_url: "http://127.0.0.1:11434/v1".parse().unwrap(),
+            models: models.iter().map(ToString::to_string).collect(),
+        };
+
+        assert_eq!(first_of(&[]), Choice::FrontDesk);
+        assert_eq!(first_of(&[found(&[])]), Choice::FrontDesk);
+        let Choice::OpenAi { model, .. } = first_of(&[found(&[]), found(&["one", "two"])]) else { panic!() };
+        assert_eq!(model, "one");
+    }
+
+    #[test]
+    fn what_cannot_stand_in_the_file_is_refused() {
+        assert!(toml_text("a\nb").is_err());
+        assert!(toml_text("").is_err());
+        assert!(toml_text("\u{7f}").is_err());
+    }
+}

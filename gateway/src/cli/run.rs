@@ -1,0 +1,195 @@
+//! `rejoinder run`.
+
+use std::{io, path::Path, process};
+
+use anyhow::{Context, anyhow};
+use rejoinder_config::{ConfigSource, Loaded, LogFormat};
+use secrecy::ExposeSecret;
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use super::{Failure, Global, output};
+use crate::{
+    gateway::{Gateway, Notes, Setup},
+    logging,
+    wiring::{self, ChatInfo, HookInfo, Shown},
+};
+
+/// Runs the gateway until it is told to stop.
+pub(super) fn run(global: &Global) -> Result<(), Failure> {
+    let Loaded { config, source, .. } = global.load()?;
+    let data_dir = global.data_dir()?;
+    logging::start(config.log);
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
+    runtime.block_on(async {
+        let shutdown = CancellationToken::new();
+        listen_to_signals(shutdown.clone())?;
+        let (address, format) = (wiring::listen(&config), config.log.format);
+        let listener = TcpListener::bind(address).await.map_err(|error| cannot_listen(address, error))?;
+        let address = listener.local_addr().context("the listener has no address")?;
+        let gateway = Gateway::start(Setup::new(config, data_dir), address).await.map_err(anyhow::Error::new)?;
+        match format {
+            LogFormat::Text => output::print(banner(gateway.notes(), &source))?,
+            LogFormat::Json => log_start(gateway.notes(), &source),
+        }
+        for remark in &gateway.notes().remarks {
+            warn!("{remark}");
+        }
+        gateway.serve(listener, shutdown).await;
+        Ok(())
+    })
+}
+
+fn cannot_listen(address: std::net::SocketAddr, error: io::Error) -> anyhow::Error {
+    let hint = match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            "the address is in use, perhaps by another gateway; set server.listen, or REJOINDER__SERVER__LISTEN, to \
+             another one"
+        }
+        io::ErrorKind::PermissionDenied => "this user may not listen there; ports below 1024 are for root",
+        io::ErrorKind::AddrNotAvailable => "this machine has no such address; see server.listen",
+        _ => "see server.listen",
+    };
+    anyhow!(error).context(format!("cannot listen on {address}: {hint}"))
+}
+
+/// The first signal begins a soft shutdown, the second one ends the process at once.
+fn listen_to_signals(shutdown: CancellationToken) -> Result<(), Failure> {
+    let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen to SIGINT")?;
+    let mut terminate = signal(SignalKind::terminate()).context("cannot listen to SIGTERM")?;
+    tokio::spawn(async move {
+        let mut next = async || {
+            tokio::select! {
+                _ = interrupt.recv() => SignalKind::interrupt(),
+                _ = terminate.recv() => SignalKind::terminate(),
+            }
+        };
+        next().await;
+        shutdown.cancel();
+        let second = next().await;
+        warn!("told to stop a second time: ending at once; what is owed is taken up at the next start");
+        process::exit(128 + second.as_raw_value());
+    });
+    Ok(())
+}
+
+/// What a person reads first.
+fn banner(notes: &Notes, source: &ConfigSource) -> String {
+    let mut lines = vec![format!("Rejoinder {}", env!("CARGO_PKG_VERSION")), String::new()];
+    let mut line = |label: &str, text: String| lines.push(format!("  {label:<8}{text}"));
+    for chat in &notes.chats {
+        line("chat", chat_line(&notes.url, chat));
+    }
+    for hook in &notes.hooks {
+        line("hook", hook_line(&notes.url, hook));
+    }
+    line("admin", format!("{}/admin/api/turns, with {}", notes.url, token_words(&notes.admin)));
+    for agent in &notes.agents {
+        let role = if agent.is_default && notes.agents.len() > 1 { ", the default" } else { "" };
+        line("agent", format!("{}: {}{role}", agent.name, agent.description));
+    }
+    if notes.agents.iter().any(|agent| agent.is_default && agent.kind == "front-desk") {
+        line("", "It answers by itself, without a model. `rejoinder init` connects an agent.".to_owned());
+    }
+    line("config", source.to_string());
+    line("data", notes.data_dir.display().to_string());
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn chat_line(url: &str, chat: &ChatInfo) -> String {
+    let path = chat_path(&chat.name);
+    match &chat.token {
+        None => format!("{url}{path}"),
+        Some(shown) => format!("{url}{path}, with {}", token_words(shown)),
+    }
+}
+
+fn chat_path(name: &str) -> String {
+    if name == "main" { "/chat".to_owned() } else { format!("/chat/{name}") }
+}
+
+/// A line to copy, or where to call.
+fn hook_line(url: &str, hook: &HookInfo) -> String {
+    let address = format!("{url}/hooks/{}", hook.name);
+    let call = |token: &str| format!("curl {address} -H \"Authorization: Bearer {token}\" -d message=hello");
+    match &hook.token {
+        None => format!("{address}, for signed calls"),
+        Some(Shown::Given) => format!("{address}, with the token that you chose"),
+        Some(Shown::Made(made)) if made.is_new => call(made.token.expose_secret()),
+        Some(Shown::Made(made)) => call(&format!("$(cat {})", shell_quoted(&made.path))),
+    }
+}
+
+/// A path, as a shell reads it inside of double quotes and `$( )`.
+fn shell_quoted(path: &Path) -> String {
+    let path = path.display().to_string();
+    let is_plain = |char: char| char.is_ascii_alphanumeric() || "/._-+,:@%".contains(char);
+    if path.chars().all(is_plain) { path } else { format!("'{}'", path.replace('\'', r"'\''")) }
+}
+
+/// How to come by a token. Its text is there when it was made just now, and never again.
+fn token_words(shown: &Shown) -> String {
+    match shown {
+        Shown::Given => "the token that you chose".to_owned(),
+        Shown::Made(made) if made.is_new => {
+            format!("the token {} (kept in {})", made.token.expose_secret(), made.path.display())
+        }
+        Shown::Made(made) => format!("the token in {}", made.path.display()),
+    }
+}
+
+/// The same for programs: no token, only where it is kept.
+fn log_start(notes: &Notes, source: &ConfigSource) {
+    let file = |shown: &Shown| match shown {
+        Shown::Given => None,
+        Shown::Made(made) => Some(made.path.display().to_string()),
+    };
+    let version = env!("CARGO_PKG_VERSION");
+    info!(version, url = notes.url, config = %source, data = %notes.data_dir.display(), "rejoinder has started");
+    for chat in &notes.chats {
+        let url = format!("{}{}", notes.url, chat_path(&chat.name));
+        info!(url, token_file = chat.token.as_ref().and_then(file), "a chat page");
+    }
+    for hook in &notes.hooks {
+        let url = format!("{}/hooks/{}", notes.url, hook.name);
+        info!(url, token_file = hook.token.as_ref().and_then(file), "a hook");
+    }
+    for agent in &notes.agents {
+        info!(agent = %agent.name, what = agent.description, is_default = agent.is_default, "an agent");
+    }
+    info!(url = format!("{}/admin/api", notes.url), token_file = file(&notes.admin), "the admin interface");
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::secrets::MadeToken;
+
+    use super::*;
+
+    fn hook(is_new: bool, path: &str) -> HookInfo {
+        let made = MadeToken { token: "s3cret".into(), path: path.into(), is_new };
+        HookInfo { name: "default".to_owned(), token: Some(Shown::Made(made)) }
+    }
+
+    #[test]
+    fn the_first_start_gives_a_line_to_copy() {
+        assert_eq!(
+            hook_line("http://127.0.0.1:7420", &hook(true, "/data/hook-default-token")),
+            r#"curl http://127.0.0.1:7420/hooks/default -H "Authorization: Bearer s3cret" -d message=hello"#
+        );
+    }
+
+    #[test]
+    fn later_starts_name_the_file_and_not_the_token() {
+        let line = hook_line("http://127.0.0.1:7420", &hook(false, "/home/a b/hook-default-token"));
+
+        assert!(line.contains("$(cat '/home/a b/hook-default-token')"), "{line}");
+        assert!(!line.contains("s3cret"), "{line}");
+    }
+}

@@ -1,0 +1,338 @@
+//! `rejoinder turns`: reads the database itself, whether the gateway runs or not.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, anyhow};
+use clap::{Args, Subcommand, ValueEnum};
+use rejoinder_core::{
+    ChannelId, Clock, ConversationId, Store, SystemClock, Timestamp, TurnId,
+    explain::explain,
+    store::{Dossier, TurnFilter, TurnListState},
+};
+use rejoinder_store::SqliteStore;
+use uuid::Uuid;
+
+use super::{Failure, Global, output};
+use crate::{
+    http::page,
+    time,
+    view::{DeliveryDetail, RunDetail, TurnDetail, TurnExplanation, TurnItem, TurnList},
+    wiring,
+};
+
+#[derive(Debug, Subcommand)]
+pub(super) enum TurnsCommand {
+    /// List turns, newest first
+    #[command(after_help = LIST_EXAMPLES)]
+    List(List),
+    /// Show everything about a turn: what was said, runs, deliveries, attempts
+    Show(One),
+    /// Say in plain words what was owed, what was tried, what the platform said and what happens next
+    #[command(after_help = "Example:\n  rejoinder turns explain 0199a1c2-7d3e-7aaa-8bbb-0123456789ab")]
+    Explain(One),
+}
+
+const LIST_EXAMPLES: &str = "\
+Examples:
+  rejoinder turns list --state overdue
+  rejoinder turns list --channel webhook.siri --since 2h
+  rejoinder turns list --since 2026-05-01T00:00:00Z --json";
+
+#[derive(Debug, Args)]
+struct Database {
+    /// The database, in place of the configured one: needs no configuration
+    #[arg(long, value_name = "FILE")]
+    database: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// Only turns in this state
+    #[arg(long, value_enum)]
+    state: Option<ListState>,
+    /// Only turns of this channel: webhook.siri
+    #[arg(long)]
+    channel: Option<String>,
+    /// Only turns of the conversation with this id
+    #[arg(long, value_name = "ID")]
+    conversation: Option<ConversationId>,
+    /// Only turns accepted since then: RFC 3339, or how long ago (2h)
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    since: Option<Timestamp>,
+    /// Only turns accepted before then
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    until: Option<Timestamp>,
+    /// Only turns older than this one: what --json gave as "next"
+    #[arg(long, value_name = "ID")]
+    before: Option<TurnId>,
+    /// How many at most
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    limit: u32,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    database: Database,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ListState {
+    /// Anything owed and not settled
+    Open,
+    /// Settled
+    Settled,
+    /// Every way of answering was refused
+    Undeliverable,
+    /// Owed, and past the time at which something should have happened
+    Overdue,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct One {
+    /// The turn's id, or its first characters (six or more)
+    id: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    database: Database,
+}
+
+fn parse_time(text: &str) -> Result<Timestamp, String> {
+    time::parse_or_ago(text, SystemClock.now())
+        .ok_or_else(|| "write 2026-05-01T12:00:00Z, or how long ago: 90s, 2h, 1d".to_owned())
+}
+
+impl Database {
+    async fn open(&self, global: &Global) -> Result<SqliteStore, Failure> {
+        let path = match &self.database {
+            Some(path) => path.clone(),
+            None => wiring::database(&global.load()?.config, &global.data_dir()?),
+        };
+        Ok(SqliteStore::open_read_only(path).await.map_err(anyhow::Error::new)?)
+    }
+}
+
+impl TurnsCommand {
+    pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
+        match self {
+            Self::List(list) => list.perform(global).await,
+            Self::Show(one) => {
+                let turn = TurnDetail::from(&one.dossier(global).await?);
+                if one.json { output::print_json(&turn) } else { output::print(detail(&turn)) }
+            }
+            Self::Explain(one) => {
+                let explanation = explain(&one.dossier(global).await?, SystemClock.now());
+                if one.json {
+                    output::print_json(&TurnExplanation::from(explanation))
+                } else {
+                    output::print(format!("Turn {}\n{explanation}", explanation.turn))
+                }
+            }
+        }
+    }
+}
+
+impl List {
+    async fn perform(&self, global: &Global) -> Result<(), Failure> {
+        let store = self.database.open(global).await?;
+        let filter = TurnFilter {
+            state: self.state.map(|state| match state {
+                ListState::Open => TurnListState::Open,
+                ListState::Settled => TurnListState::Settled,
+                ListState::Undeliverable => TurnListState::Undeliverable,
+                ListState::Overdue => TurnListState::Overdue,
+            }),
+            channel: self.channel.as_deref().map(ChannelId::from_stored),
+            conversation: self.conversation,
+            since: self.since,
+            until: self.until,
+            before: self.before,
+            limit: self.limit,
+            now: Some(SystemClock.now()),
+        };
+        let list = page(&store, filter).await.context("the turns cannot be read")?;
+        if self.json { output::print_json(&list) } else { output::print(lines(&list)) }
+    }
+}
+
+fn lines(list: &TurnList) -> String {
+    if list.items.is_empty() {
+        return "There are no such turns.".to_owned();
+    }
+    let row = |turn: &TurnItem| {
+        let how = match (&turn.fallback, turn.signal) {
+            (Some(fallback), _) => format!("{} ({})", fallback.rung, fallback.cause),
+            (None, Some(signal)) => signal.to_owned(),
+            (None, None) => String::new(),
+        };
+        [
+            turn.turn_id.clone(),
+            turn.accepted_at.clone(),
+            turn.channel.clone(),
+            turn.agent.clone(),
+            serde_json::to_value(turn.status)
+                .ok()
+                .and_then(|status| Some(status.as_str()?.to_owned()))
+                .unwrap_or_default(),
+            how,
+        ]
+    };
+    let rows: Vec<_> = list.items.iter().map(row).collect();
+    let mut text = output::table(["TURN", "ACCEPTED", "CHANNEL", "AGENT", "STATUS", "SIGNAL"], &rows);
+    if let Some(next) = &list.next {
+        text.push_str(&format!("\n\nThere are more: --before {next}"));
+    }
+    output::printable(&text)
+}
+
+impl One {
+    async fn dossier(&self, global: &Global) -> Result<Dossier, Failure> {
+        let store = self.database.open(global).await?;
+        let id = match self.id.parse() {
+            Ok(id) => id,
+            Err(_) => self.by_prefix(&store).await?,
+        };
+        let dossier = store.dossier(id).await.context("the turn cannot be read")?;
+        Ok(dossier.ok_or_else(|| self.unknown())?)
+    }
+
+    fn unknown(&self) -> anyhow::Error {
+        anyhow!("there is no turn {}; `rejoinder turns list` shows which there are", output::printable(&self.id))
+    }
+
+    /// The one turn whose id begins so.
+    async fn by_prefix(&self, store: &SqliteStore) -> Result<TurnId, Failure> {
+        let Some((first, after)) = range(&self.id) else {
+            let hint =
+                "an id looks like 0199a1c2-7d3e-7aaa-8bbb-0123456789ab; its first six characters or more will do";
+            return Err(Failure::Usage(format!("{} is no turn's id: {hint}", output::printable(&self.id))));
+        };
+        let filter = TurnFilter { before: after.map(TurnId::from), limit: 2, ..TurnFilter::default() };
+        let turns = store.list_turns(&filter).await.context("the turns cannot be read")?;
+        let mut turns = turns.into_iter().map(|turn| turn.turn_id).filter(|id| id.as_uuid() >= first);
+        match (turns.next(), turns.next()) {
+            (Some(turn), None) => Ok(turn),
+            (Some(_), Some(_)) => Err(anyhow!("several turns begin with {}: write more of the id", self.id).into()),
+            (None, _) => Err(self.unknown().into()),
+        }
+    }
+}
+
+/// The first id that begins with `prefix`, and the first one after those; `None` for what begins no id, or too many.
+fn range(prefix: &str) -> Option<(Uuid, Option<Uuid>)> {
+    let digits = prefix.replace('-', "");
+    if !(6..=32).contains(&digits.len()) || !digits.chars().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    let rest = 4 * (32 - u32::try_from(digits.len()).ok()?);
+    let value = u128::from_str_radix(&digits, 16).ok()?;
+    let bound = |value: u128| value.checked_shl(rest).unwrap_or(value);
+    let after = value.checked_add(1).filter(|after| rest == 0 || *after < 1 << (128 - rest));
+    Some((Uuid::from_u128(bound(value)), after.map(|after| Uuid::from_u128(bound(after)))))
+}
+
+fn detail(turn: &TurnDetail) -> String {
+    let mut lines = vec![format!("Turn {}", turn.turn_id)];
+    let mut field = |name: &str, value: &str| lines.push(format!("  {name:<14}{value}"));
+    let optional = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+    field("channel", &turn.channel);
+    field("chat", &turn.chat);
+    if let Some(thread) = &turn.thread {
+        field("thread", thread);
+    }
+    field("conversation", &turn.conversation_id);
+    field("session", &turn.session_id);
+    field("agent", &turn.agent);
+    field("accepted", &turn.accepted_at);
+    field("ended", &optional(&turn.ended_at));
+    field("owed", if turn.owed { "an answer" } else { "nothing" });
+    field("state", turn.state);
+    if let Some(reason) = &turn.reason {
+        field("reason", reason);
+    }
+    if let Some(wake_at) = &turn.wake_at {
+        field("next look", wake_at);
+    }
+    let sender = turn.event.sender_name.as_deref().unwrap_or(&turn.event.sender_id);
+    lines.push(format!("\nSaid by {sender}:"));
+    lines.push(indented(&turn.event.text));
+    for attachment in &turn.event.attachments {
+        lines.push(format!("  with {} ({}): {}", attachment.name, attachment.media_type, attachment.url));
+    }
+    lines.push("\nRuns:".to_owned());
+    lines.extend(turn.runs.iter().map(run_line));
+    lines.push("\nDeliveries:".to_owned());
+    for delivery in &turn.deliveries {
+        delivery_lines(delivery, &mut lines);
+    }
+    if !turn.remarks.is_empty() {
+        lines.push("\nRemarks:".to_owned());
+        lines.extend(turn.remarks.iter().map(|remark| format!("  {}  {}: {}", remark.at, remark.kind, remark.detail)));
+    }
+    output::printable(&lines.join("\n"))
+}
+
+fn run_line(run: &RunDetail) -> String {
+    let end = run.end.as_deref().unwrap_or("goes on");
+    let detail = run.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
+    let ended_at = run.ended_at.as_deref().unwrap_or("now");
+    format!("  {}. {} from {} to {ended_at}: {end}{detail}", run.number, run.agent, run.started_at)
+}
+
+fn delivery_lines(delivery: &DeliveryDetail, lines: &mut Vec<String>) {
+    let copy = if delivery.is_copy { "a copy of the " } else { "" };
+    let part =
+        if delivery.parts > 1 { format!(", part {} of {}", delivery.part, delivery.parts) } else { String::new() };
+    lines.push(format!(
+        "  {}. {copy}{} by {}{part}, cleared {}: {}",
+        delivery.claim, delivery.signal, delivery.via, delivery.created_at, delivery.state
+    ));
+    lines.push(indented(&delivery.text));
+    lines.extend(delivery.choices.iter().map(|choice| format!("  | [{choice}]")));
+    for attempt in &delivery.attempts {
+        let result = attempt.result.as_deref().unwrap_or("goes on");
+        let detail = attempt.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
+        lines.push(format!("     attempt {} at {}: {result}{detail}", attempt.number, attempt.started_at));
+    }
+    if let Some(next) = &delivery.next_attempt_at {
+        lines.push(format!("     the next attempt is due at {next}"));
+    }
+    if let Some(error) = delivery.error.as_ref().filter(|_| delivery.attempts.is_empty()) {
+        lines.push(format!("     {error}"));
+    }
+    if let Some(fetched_at) = &delivery.fetched_at {
+        lines.push(format!("     written out to its reader at {fetched_at}"));
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("  | {line}")).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_a_range_of_ids() {
+        let (first, after) = range("0199a1c2-7").unwrap();
+
+        assert_eq!(first.to_string(), "0199a1c2-7000-0000-0000-000000000000");
+        assert_eq!(after.unwrap().to_string(), "0199a1c2-8000-0000-0000-000000000000");
+    }
+
+    #[test]
+    fn the_last_prefix_has_no_end_and_a_whole_id_is_a_range_of_one() {
+        assert_eq!(range("ffffff").unwrap().1, None);
+        let (first, after) = range("00000000000000000000000000000001").unwrap();
+        assert_eq!((first.as_u128(), after.unwrap().as_u128()), (1, 2));
+    }
+
+    #[test]
+    fn what_begins_no_id_is_no_range() {
+        for text in ["", "0199a", "xyzxyz", "0199a1c2-7d3e-7aaa-8bbb-0123456789ab0"] {
+            assert_eq!(range(text), None, "{text}");
+        }
+    }
+}

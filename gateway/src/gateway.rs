@@ -1,0 +1,244 @@
+//! Starting, serving, stopping.
+
+use std::{collections::HashMap, fmt, io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+
+use rejoinder_config::Config;
+use rejoinder_core::{AgentName, AgentRuntime, Engine, SharedClock, Store, StoreError, SystemClock};
+use rejoinder_store::{OpenError, OpenOptions, SqliteStore};
+use tokio::net::TcpListener;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::{info, warn};
+
+use crate::{
+    http::{self, App},
+    metrics,
+    wiring::{self, AgentInfo, ChatInfo, HookInfo, Parts, Shown, Wiring, WiringError},
+};
+
+/// How often the histograms' samples are put into their buckets when nobody asks for them.
+const METRICS_UPKEEP: Duration = Duration::from_secs(5);
+
+/// How long responses that are being written get, after everything else has ended.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// What a gateway is started with.
+#[derive(Clone)]
+pub struct Setup {
+    config: Config,
+    data_dir: PathBuf,
+    clock: SharedClock,
+    agents: HashMap<AgentName, Arc<dyn AgentRuntime>>,
+}
+
+impl Setup {
+    /// A gateway with `config`, which keeps its data in `data_dir`, on the machine's clock.
+    #[must_use]
+    pub fn new(config: Config, data_dir: impl Into<PathBuf>) -> Self {
+        Self { config, data_dir: data_dir.into(), clock: Arc::new(SystemClock), agents: HashMap::new() }
+    }
+
+    /// The same, on another clock.
+    #[must_use]
+    pub fn with_clock(mut self, clock: SharedClock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The same, with `agent` in the place of the configured one of that name, or as well.
+    #[must_use]
+    pub fn with_agent(mut self, name: &str, agent: Arc<dyn AgentRuntime>) -> Self {
+        self.agents.insert(name.into(), agent);
+        self
+    }
+}
+
+impl fmt::Debug for Setup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Setup").field("data_dir", &self.data_dir).finish_non_exhaustive()
+    }
+}
+
+/// Why a gateway did not start, or did not end well.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The data directory cannot be made.
+    #[error("cannot make the data directory {}", path.display())]
+    DataDir {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// A part cannot be made.
+    #[error("{0}")]
+    Wiring(String, #[source] Option<Box<dyn std::error::Error + Send + Sync>>),
+    /// What is owed cannot be read.
+    #[error("what is owed from before cannot be taken up")]
+    Recovery(#[source] StoreError),
+    /// The listener has no address.
+    #[error("the listener cannot be used")]
+    Listener(#[source] io::Error),
+}
+
+impl From<WiringError> for RunError {
+    fn from(error: WiringError) -> Self {
+        let words = error.to_string();
+        match error {
+            WiringError::Token { source, .. } => Self::Wiring(words, Some(Box::new(source))),
+            WiringError::Http(source) => Self::Wiring(words, Some(Box::new(source))),
+            WiringError::Hook { .. } | WiringError::Chat { .. } | WiringError::Agent { .. } => {
+                Self::Wiring(words, None)
+            }
+        }
+    }
+}
+
+/// Starts a gateway, serves it on `listener`, and ends it when `shutdown` is cancelled: turns that run get the
+/// configured time to end, the rest stays rows.
+///
+/// # Errors
+/// When it does not start.
+pub async fn run(setup: Setup, listener: TcpListener, shutdown: CancellationToken) -> Result<(), RunError> {
+    let address = listener.local_addr().map_err(RunError::Listener)?;
+    Gateway::start(setup, address).await?.serve(listener, shutdown).await;
+    Ok(())
+}
+
+/// A gateway that has started: turns that were owed are being worked on, and HTTP is not served yet.
+pub struct Gateway {
+    engine: Engine,
+    store: Arc<SqliteStore>,
+    router: axum::Router,
+    hang_up: CancellationToken,
+    drain: Duration,
+    notes: Notes,
+    _upkeep: DropGuard,
+}
+
+/// What whoever starts a gateway is told.
+#[derive(Clone, Debug)]
+pub(crate) struct Notes {
+    /// Where it is reached, without a slash at the end.
+    pub(crate) url: String,
+    pub(crate) hooks: Vec<HookInfo>,
+    pub(crate) chats: Vec<ChatInfo>,
+    pub(crate) agents: Vec<AgentInfo>,
+    pub(crate) admin: Shown,
+    /// The admin token, where it was made at this start.
+    pub(crate) data_dir: PathBuf,
+    pub(crate) remarks: Vec<String>,
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateway").field("notes", &self.notes).finish_non_exhaustive()
+    }
+}
+
+impl Gateway {
+    /// Opens the store, makes the parts, takes up what is owed from before and starts the channels. `address` is
+    /// where it will be served.
+    ///
+    /// # Errors
+    /// When one of these fails; nothing is left running then.
+    pub async fn start(setup: Setup, address: SocketAddr) -> Result<Self, RunError> {
+        let Setup { config, data_dir, clock, agents } = setup;
+        make_private_dir(&data_dir)?;
+        let recorder = metrics::recorder();
+        let mut options = OpenOptions::new(wiring::database(&config, &data_dir));
+        options.clock = Arc::clone(&clock);
+        let store = Arc::new(SqliteStore::open(options).await?);
+        let started_at = clock.now();
+        let wiring = Wiring { config: &config, data_dir: &data_dir, clock: &clock, started_at, agents: &agents };
+        let (parts, engine) = match start(&wiring, &store).await {
+            Ok(started) => started,
+            Err(error) => {
+                store.close().await;
+                return Err(error);
+            }
+        };
+        let upkeep = CancellationToken::new();
+        tokio::spawn(upkeep.clone().run_until_cancelled_owned({
+            let recorder = recorder.clone();
+            async move {
+                let mut beat = tokio::time::interval(METRICS_UPKEEP);
+                loop {
+                    beat.tick().await;
+                    recorder.run_upkeep();
+                }
+            }
+        }));
+        let notes = Notes {
+            url: parts
+                .public_url
+                .as_ref()
+                .map_or_else(|| url_of(address), |url| url.as_str().trim_end_matches('/').to_owned()),
+            hooks: parts.hook_infos.clone(),
+            chats: parts.chat_infos.clone(),
+            agents: parts.agent_infos.clone(),
+            admin: parts.admin_shown.clone(),
+            data_dir,
+            remarks: wiring::remarks(&config),
+        };
+        let (hang_up, drain) = (parts.hang_up.clone(), parts.drain);
+        let store_port: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
+        let app = App::new(&parts, engine.clone(), store_port, clock, recorder, started_at, address);
+        let router = http::router(app, parts.hooks, parts.chats);
+        Ok(Self { engine, store, router, hang_up, drain, notes, _upkeep: upkeep.drop_guard() })
+    }
+
+    /// What to tell whoever started it.
+    pub(crate) const fn notes(&self) -> &Notes {
+        &self.notes
+    }
+
+    /// Serves HTTP on `listener` until `shutdown` is cancelled; then stops taking anything in, lets running turns
+    /// end, answers whoever still waits, and closes the store.
+    pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) {
+        let Self { engine, store, router, hang_up, drain, .. } = self;
+        let connections = http::accept(listener, router, &shutdown).await;
+        info!(drain_ms = drain.as_millis(), "stopping: running turns may end, nothing new is taken in");
+        let closing = tokio::spawn(connections.close());
+        engine.stop(drain).await;
+        hang_up.cancel();
+        if tokio::time::timeout(LAST_WORDS, closing).await.is_err() {
+            warn!("some connections did not end in time");
+        }
+        store.close().await;
+        info!("stopped");
+    }
+}
+
+async fn start(wiring: &Wiring<'_>, store: &Arc<SqliteStore>) -> Result<(Parts, Engine), RunError> {
+    let parts = wiring.parts()?;
+    let core = rejoinder_core::Parts {
+        store: Arc::<SqliteStore>::clone(store),
+        clock: Arc::clone(wiring.clock),
+        channels: parts.channels(),
+        agents: parts.agents.clone(),
+        settings: parts.settings.clone(),
+    };
+    let engine = Engine::start(core).await.map_err(RunError::Recovery)?;
+    Ok((parts, engine))
+}
+
+/// Where a browser on this machine finds `address`.
+fn url_of(address: SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        format!("http://127.0.0.1:{}", address.port())
+    } else {
+        format!("http://{address}")
+    }
+}
+
+fn make_private_dir(path: &std::path::Path) -> Result<(), RunError> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path).map_err(|source| RunError::DataDir { path: path.to_owned(), source })
+}

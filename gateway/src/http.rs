@@ -1,0 +1,132 @@
+//! The HTTP surface.
+//!
+//! The channels' own routes (`/hooks`, `/chat`) come as they are: they bound their bodies and their time
+//! themselves, and stand under nothing but the net that catches panics. Everything else is bounded here.
+
+mod access;
+mod agents;
+mod channels;
+mod error;
+mod health;
+mod openapi;
+mod serve;
+mod turns;
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    http::{HeaderValue, header},
+    middleware::{self, Next},
+    response::{IntoResponse, Redirect, Response},
+    routing::get,
+};
+use metrics_exporter_prometheus::PrometheusHandle;
+use rejoinder_core::{Engine, SharedClock, Store, Timestamp};
+use rejoinder_webchat::WebchatAdapter;
+use rejoinder_webhook::WebhookAdapter;
+use tower_http::catch_panic::CatchPanicLayer;
+
+use self::{access::Access, error::ApiError, health::Probe};
+use crate::wiring::{AgentInfo, Parts};
+
+pub(crate) use self::{serve::accept, turns::page};
+
+/// What the routes here need.
+pub(crate) struct App {
+    engine: Engine,
+    store: Arc<dyn Store>,
+    clock: SharedClock,
+    recorder: PrometheusHandle,
+    started_at: Timestamp,
+    agents: Vec<AgentInfo>,
+    access: Access,
+    probe: Probe,
+    request_timeout: Duration,
+}
+
+type Shared = State<Arc<App>>;
+
+impl App {
+    pub(crate) fn new(
+        parts: &Parts,
+        engine: Engine,
+        store: Arc<dyn Store>,
+        clock: SharedClock,
+        recorder: PrometheusHandle,
+        started_at: Timestamp,
+        address: SocketAddr,
+    ) -> Self {
+        Self {
+            engine,
+            store: Arc::clone(&store),
+            clock,
+            recorder,
+            started_at,
+            agents: parts.agent_infos.clone(),
+            access: Access::new(&parts.admin_token, parts.public_url.as_ref(), address),
+            probe: Probe::new(store),
+            request_timeout: parts.request_timeout,
+        }
+    }
+}
+
+/// Every route.
+pub(crate) fn router(app: App, hooks: Vec<Arc<WebhookAdapter>>, chats: Vec<Arc<WebchatAdapter>>) -> Router {
+    let app = Arc::new(app);
+    let has_main_chat = !chats.is_empty();
+    let admin = Router::new()
+        .route("/turns", get(turns::list))
+        .route("/turns/{id}", get(turns::show))
+        .route("/turns/{id}/explain", get(turns::explain))
+        .route("/channels", get(channels::list))
+        .route("/agents", get(agents::list))
+        .fallback(not_found)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), access::admin));
+    let own = Router::new()
+        .nest("/admin/api", admin)
+        .route("/readyz", get(health::ready))
+        .route("/metrics", get(health::metrics))
+        .route("/openapi.json", get(openapi::document))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), access::host))
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), in_time))
+        .route("/healthz", get(health::alive))
+        .layer(middleware::from_fn(with_common_headers));
+    let own = if has_main_chat { own.route("/", get(async || Redirect::to("/chat"))) } else { own };
+    own.with_state(app)
+        .merge(rejoinder_webchat::router(chats))
+        .merge(rejoinder_webhook::router(hooks))
+        .fallback(not_found)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(CatchPanicLayer::custom(|_| ApiError::Internal.into_response()))
+}
+
+async fn not_found() -> ApiError {
+    ApiError::NotFound("there is nothing at this address")
+}
+
+async fn wrong_method() -> ApiError {
+    ApiError::WrongMethod
+}
+
+/// Ends what takes longer than a request may. A read of the store that was begun goes on by itself.
+async fn in_time(State(app): Shared, request: Request, next: Next) -> Response {
+    let answered = tokio::spawn(next.run(request));
+    match tokio::time::timeout(app.request_timeout, answered).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(_)) => ApiError::Internal.into_response(),
+        Err(_) => ApiError::TooSlow.into_response(),
+    }
+}
+
+async fn with_common_headers(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let policy = HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'");
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    response
+}

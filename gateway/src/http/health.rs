@@ -1,0 +1,151 @@
+//! Whether it lives, whether it can do its work, and how much there is of it.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    Json,
+    extract::State,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use rejoinder_core::Store;
+use serde::Serialize;
+use tokio::sync::Mutex;
+use tracing::{info, warn};
+use utoipa::ToSchema;
+
+use super::Shared;
+use crate::{
+    metrics::{self, Now},
+    time::rfc3339,
+};
+
+/// How long the store's last answer counts.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// How long the store may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Asks the store whether it can write, once a second at most, however many ask us.
+pub(crate) struct Probe {
+    store: Arc<dyn Store>,
+    last: Mutex<Option<(Instant, Result<(), String>)>>,
+}
+
+impl Probe {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        Self { store, last: Mutex::new(None) }
+    }
+
+    async fn store_writes(&self) -> Result<(), String> {
+        let mut last = self.last.lock().await;
+        if let Some((at, result)) = &*last
+            && at.elapsed() < FRESH
+        {
+            return result.clone();
+        }
+        let store = Arc::clone(&self.store);
+        let asked = tokio::spawn(async move { store.probe().await });
+        let result = match tokio::time::timeout(PATIENCE, asked).await {
+            Ok(Ok(Ok(()))) => Ok(()),
+            Ok(Ok(Err(error))) => Err(error.to_string()),
+            Ok(Err(_)) | Err(_) => Err("the store does not answer".to_owned()),
+        };
+        let was_well = last.as_ref().is_none_or(|(_, result)| result.is_ok());
+        match &result {
+            Err(error) if was_well => warn!(error, "not ready: the store cannot write"),
+            Ok(()) if !was_well => info!("the store can write again"),
+            _ => {}
+        }
+        *last = Some((Instant::now(), result.clone()));
+        result
+    }
+}
+
+/// Whether the gateway can do its work.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Readiness {
+    /// `ready` or `not_ready`.
+    status: &'static str,
+    store: StoreReadiness,
+    channels: Vec<ChannelReadiness>,
+}
+
+/// Whether the store can write.
+#[derive(Debug, Serialize, ToSchema)]
+struct StoreReadiness {
+    writes: bool,
+    /// What is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+/// Whether a channel has proved that events come in.
+#[derive(Debug, Serialize, ToSchema)]
+struct ChannelReadiness {
+    /// The channel: `webhook.siri`.
+    channel: String,
+    live: bool,
+    /// When it was last proved.
+    #[schema(format = DateTime)]
+    inbound_at: Option<String>,
+    /// What is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+/// Whether the process answers.
+#[utoipa::path(get, path = "/healthz", tag = "health", operation_id = "alive",
+    responses((status = 200, description = "It does", body = String, content_type = "text/plain")))]
+pub(super) async fn alive() -> &'static str {
+    "ok\n"
+}
+
+/// Whether the store writes and every channel has proved that events come in.
+#[utoipa::path(get, path = "/readyz", tag = "health", operation_id = "ready",
+    responses(
+        (status = 200, description = "They do", body = Readiness),
+        (status = 503, description = "Something is missing", body = Readiness),
+    ))]
+pub(super) async fn ready(State(app): Shared) -> Response {
+    let store = app.probe.store_writes().await;
+    let now = app.clock.now();
+    let channels: Vec<_> = app
+        .engine
+        .channels()
+        .into_iter()
+        .map(|(channel, health)| ChannelReadiness {
+            channel: channel.to_string(),
+            live: health.is_live(now),
+            inbound_at: health.inbound_at.map(rfc3339),
+            problem: health.problem,
+        })
+        .collect();
+    let is_ready = store.is_ok() && channels.iter().all(|channel| channel.live);
+    let readiness = Readiness {
+        status: if is_ready { "ready" } else { "not_ready" },
+        store: StoreReadiness { writes: store.is_ok(), problem: store.err() },
+        channels,
+    };
+    let status = if is_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(readiness)).into_response()
+}
+
+/// Metrics for Prometheus.
+#[utoipa::path(get, path = "/metrics", tag = "health", operation_id = "metrics",
+    responses((status = 200, description = "The metrics", body = String, content_type = "text/plain")))]
+pub(super) async fn metrics(State(app): Shared) -> Response {
+    let store_writes = app.probe.store_writes().await.is_ok();
+    let backlog = app.store.backlog().await;
+    if let Err(error) = &backlog {
+        warn!(%error, "how much is waiting cannot be read for the metrics");
+    }
+    let at = app.clock.now();
+    let channels = app.engine.channels().into_iter().map(|(channel, health)| (channel, health.is_live(at))).collect();
+    let now = Now { backlog: backlog.ok(), store_writes, channels, started_at: app.started_at };
+    let text = metrics::render(&app.recorder, &now);
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+}

@@ -1,0 +1,73 @@
+//! The description of everything that is served.
+
+use axum::Json;
+use utoipa::{
+    Modify, OpenApi,
+    openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+};
+
+use super::{agents, channels, health, turns};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Rejoinder",
+        description = "The messaging gateway that can prove it answered.",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
+    ),
+    paths(
+        health::alive,
+        health::ready,
+        health::metrics,
+        turns::list,
+        turns::show,
+        turns::explain,
+        channels::list,
+        agents::list,
+        document,
+    ),
+    tags(
+        (name = "health", description = "Whether it works, and how much there is of it"),
+        (name = "admin", description = "What operators look at"),
+    ),
+    modifiers(&Security),
+)]
+struct Description;
+
+struct Security;
+
+impl Modify for Security {
+    fn modify(&self, openapi: &mut utoipa::openapi::OpenApi) {
+        let token = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).description(Some("The admin token")).build();
+        openapi.components.get_or_insert_default().add_security_scheme("admin_token", SecurityScheme::Http(token));
+    }
+}
+
+/// This description.
+#[utoipa::path(get, path = "/openapi.json", tag = "health", operation_id = "describe",
+    responses((status = 200, description = "The description", body = Object)))]
+pub(super) async fn document() -> Json<utoipa::openapi::OpenApi> {
+    Json(description())
+}
+
+fn description() -> utoipa::openapi::OpenApi {
+    Description::openapi().merge_from(rejoinder_webhook::openapi()).merge_from(rejoinder_webchat::openapi())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_is_described_and_nothing_that_is_referred_to_is_missing() {
+        let text = serde_json::to_string(&description()).unwrap();
+        let description: serde_json::Value = serde_json::from_str(&text).unwrap();
+
+        for path in ["/admin/api/turns/{id}/explain", "/hooks/{name}", "/chat", "/readyz"] {
+            assert!(description["paths"][path].is_object(), "{path} is not described");
+        }
+        for reference in text.split("\"$ref\":\"#").skip(1).filter_map(|rest| rest.split('"').next()) {
+            assert!(description.pointer(reference).is_some(), "{reference} is referred to, and not there");
+        }
+    }
+}

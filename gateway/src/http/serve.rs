@@ -1,0 +1,101 @@
+//! Connections: how many, how long a request's head may take, and their end.
+
+use std::{io, pin::pin, sync::Arc, time::Duration};
+
+use axum::{Router, extract::ConnectInfo, http::Request};
+use hyper::{
+    body::Incoming,
+    server::conn::http1,
+    service::{Service, service_fn},
+};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    service::TowerToHyperService,
+};
+use tokio::{net::TcpListener, sync::Semaphore};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::{debug, warn};
+
+/// How many connections are open at once; the next ones wait to be accepted.
+const MAX_CONNECTIONS: usize = 8192;
+
+/// How long the head of a request may take, from the connection's opening or the end of the request before.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The largest head of a request, in bytes.
+const MAX_HEAD: usize = 64 * 1024;
+
+/// How long to wait when no connection can be accepted: all file descriptors are in use.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The connections that are open.
+pub(crate) struct Connections {
+    tasks: TaskTracker,
+    closing: CancellationToken,
+}
+
+impl Connections {
+    /// Ends each connection after the response that it is busy with; returns when all have ended.
+    pub(crate) async fn close(self) {
+        self.closing.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+/// Serves `router` on `listener` until `shutdown` is cancelled; returns the connections that are still open.
+pub(crate) async fn accept(listener: TcpListener, router: Router, shutdown: &CancellationToken) -> Connections {
+    let connections = Connections { tasks: TaskTracker::new(), closing: CancellationToken::new() };
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_HEAD);
+    loop {
+        let next = async {
+            let place = Arc::clone(&places).acquire_owned().await;
+            (listener.accept().await, place)
+        };
+        let (accepted, place) = tokio::select! {
+            next = next => next,
+            () = shutdown.cancelled() => return connections,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                if !is_the_callers(&error) {
+                    warn!(%error, "cannot accept connections");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+                continue;
+            }
+        };
+        // Fails on a connection that is closed already.
+        let _ = stream.set_nodelay(true);
+        let router = TowerToHyperService::new(router.clone());
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(ConnectInfo(peer));
+            router.call(request)
+        });
+        let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
+        let closing = connections.closing.clone();
+        connections.tasks.spawn(async move {
+            let mut connection = pin!(connection);
+            let ended = tokio::select! {
+                ended = connection.as_mut() => ended,
+                () = closing.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = ended {
+                debug!(%peer, %error, "a connection broke");
+            }
+            drop(place);
+        });
+    }
+}
+
+/// Whether accepting failed because the caller had gone already.
+fn is_the_callers(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}

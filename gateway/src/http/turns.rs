@@ -1,0 +1,174 @@
+//! Turns: the list, one, and why it ended as it did.
+
+use axum::{
+    Json,
+    extract::{
+        Path, Query, State,
+        rejection::{PathRejection, QueryRejection},
+    },
+};
+use rejoinder_core::{
+    ChannelId, TurnId,
+    explain::explain as explain_turn,
+    store::{Dossier, TurnFilter, TurnListState},
+};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::{
+    App, Shared,
+    error::{ApiError, ProblemDocument},
+};
+use crate::{
+    time,
+    view::{TurnDetail, TurnExplanation, TurnItem, TurnList},
+};
+
+/// How many turns a page has when the caller does not say.
+const PAGE: u32 = 50;
+
+/// How many it has at most.
+const MAX_PAGE: u32 = 200;
+
+/// Which turns.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Filter {
+    /// `open` (anything owed and not settled), `settled`, `undeliverable` or `overdue`.
+    #[param(max_length = 32)]
+    state: Option<String>,
+    /// Of this channel: `webhook.siri`.
+    #[param(max_length = 256)]
+    channel: Option<String>,
+    /// Of the conversation with this id.
+    #[param(format = "uuid")]
+    conversation: Option<String>,
+    /// Accepted at this time or after it.
+    #[param(format = DateTime, max_length = 64)]
+    since: Option<String>,
+    /// Accepted before this time.
+    #[param(format = DateTime, max_length = 64)]
+    until: Option<String>,
+    /// Older than the turn with this id: what an earlier page gave as `next`.
+    #[param(format = "uuid")]
+    before: Option<String>,
+    /// How many at most; 50 when it is not given.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<u32>,
+}
+
+impl Filter {
+    fn read(self) -> Result<TurnFilter, ApiError> {
+        let limit = self.limit.unwrap_or(PAGE);
+        if !(1..=MAX_PAGE).contains(&limit) {
+            return Err(ApiError::BadRequest(format!("`limit` must be from 1 to {MAX_PAGE}")));
+        }
+        let time = |name: &str, text: Option<String>| {
+            let read = |text: String| time::parse(&text).ok_or_else(|| bad(name, "a time as in RFC 3339"));
+            text.map(read).transpose()
+        };
+        Ok(TurnFilter {
+            state: self.state.as_deref().map(state).transpose()?,
+            channel: self.channel.as_deref().map(ChannelId::from_stored),
+            conversation: self
+                .conversation
+                .map(|id| id.parse().map_err(|_| bad("conversation", "a conversation's id")))
+                .transpose()?,
+            since: time("since", self.since)?,
+            until: time("until", self.until)?,
+            before: self.before.map(|id| id.parse().map_err(|_| bad("before", "a turn's id"))).transpose()?,
+            limit,
+            now: None,
+        })
+    }
+}
+
+fn state(name: &str) -> Result<TurnListState, ApiError> {
+    match name {
+        "open" => Ok(TurnListState::Open),
+        "settled" => Ok(TurnListState::Settled),
+        "undeliverable" => Ok(TurnListState::Undeliverable),
+        "overdue" => Ok(TurnListState::Overdue),
+        _ => Err(bad("state", "open, settled, undeliverable or overdue")),
+    }
+}
+
+fn bad(name: &str, expected: &str) -> ApiError {
+    ApiError::BadRequest(format!("`{name}` must be {expected}"))
+}
+
+/// Turns, newest first.
+#[utoipa::path(get, path = "/admin/api/turns", tag = "admin", operation_id = "list_turns",
+    params(Filter),
+    responses(
+        (status = 200, description = "The turns", body = TurnList),
+        (status = 400, description = "A filter cannot be understood", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 401, description = "The caller is not known", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 503, description = "Nothing can be read now", body = ProblemDocument, content_type = "application/problem+json"),
+    ),
+    security(("admin_token" = [])))]
+pub(super) async fn list(
+    State(app): Shared,
+    filter: Result<Query<Filter>, QueryRejection>,
+) -> Result<Json<TurnList>, ApiError> {
+    let Query(filter) = filter.map_err(|rejection| ApiError::BadRequest(rejection.body_text()))?;
+    let filter = TurnFilter { now: Some(app.clock.now()), ..filter.read()? };
+    Ok(Json(page(app.store.as_ref(), filter).await?))
+}
+
+/// One page of turns, and where the next one begins.
+pub(crate) async fn page(
+    store: &dyn rejoinder_core::Store,
+    filter: TurnFilter,
+) -> Result<TurnList, rejoinder_core::StoreError> {
+    let limit = filter.limit as usize;
+    // One more tells whether there is a next page.
+    let mut turns = store.list_turns(&TurnFilter { limit: filter.limit + 1, ..filter }).await?;
+    let has_more = turns.len() > limit;
+    turns.truncate(limit);
+    let next = turns.last().filter(|_| has_more).map(|turn| turn.turn_id.to_string());
+    Ok(TurnList { items: turns.into_iter().map(TurnItem::from).collect(), next })
+}
+
+/// Everything about a turn.
+#[utoipa::path(get, path = "/admin/api/turns/{id}", tag = "admin", operation_id = "show_turn",
+    params(("id" = String, Path, description = "The turn", format = "uuid")),
+    responses(
+        (status = 200, description = "The turn", body = TurnDetail),
+        (status = 401, description = "The caller is not known", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such turn", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 503, description = "Nothing can be read now", body = ProblemDocument, content_type = "application/problem+json"),
+    ),
+    security(("admin_token" = [])))]
+pub(super) async fn show(
+    State(app): Shared,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Json<TurnDetail>, ApiError> {
+    let dossier = dossier(&app, id).await?;
+    Ok(Json(TurnDetail::from(&dossier)))
+}
+
+/// In plain words: what was owed, what was tried, what the platform said and what happens next.
+#[utoipa::path(get, path = "/admin/api/turns/{id}/explain", tag = "admin", operation_id = "explain_turn",
+    params(("id" = String, Path, description = "The turn", format = "uuid")),
+    responses(
+        (status = 200, description = "The explanation", body = TurnExplanation),
+        (status = 401, description = "The caller is not known", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, description = "There is no such turn", body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 503, description = "Nothing can be read now", body = ProblemDocument, content_type = "application/problem+json"),
+    ),
+    security(("admin_token" = [])))]
+pub(super) async fn explain(
+    State(app): Shared,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<Json<TurnExplanation>, ApiError> {
+    let dossier = dossier(&app, id).await?;
+    Ok(Json(explain_turn(&dossier, app.clock.now()).into()))
+}
+
+async fn dossier(app: &App, id: Result<Path<String>, PathRejection>) -> Result<Dossier, ApiError> {
+    let unknown = || ApiError::NotFound("there is no turn with this id");
+    let id: TurnId = id.ok().and_then(|Path(id)| id.parse().ok()).ok_or_else(unknown)?;
+    app.store.dossier(id).await?.ok_or_else(unknown)
+}

@@ -1,0 +1,52 @@
+//! Times, as people and programs write them.
+
+use std::time::Duration;
+
+use rejoinder_core::Timestamp;
+
+/// RFC 3339, UTC, with milliseconds; what is out of its range as it is stored.
+pub(crate) fn rfc3339(at: Timestamp) -> String {
+    jiff::Timestamp::from_millisecond(at.as_millis()).map_or_else(|_| at.to_string(), |at| format!("{at:.3}"))
+}
+
+/// A point in time in RFC 3339 (`2026-05-01T12:00:00Z`).
+pub(crate) fn parse(text: &str) -> Option<Timestamp> {
+    let at: jiff::Timestamp = text.trim().parse().ok()?;
+    Some(Timestamp::from_millis(at.as_millisecond()))
+}
+
+/// A point in time as [`parse`] takes it, or how long before `now` it was (`90s`, `2h`, `1d 12h`).
+pub(crate) fn parse_or_ago(text: &str, now: Timestamp) -> Option<Timestamp> {
+    parse(text).or_else(|| {
+        let span: jiff::Span = text.trim().parse().ok()?;
+        let seconds = span.total((jiff::Unit::Second, jiff::SpanRelativeTo::days_are_24_hours())).ok()?;
+        let before = Duration::try_from_secs_f64(seconds).ok()?;
+        let before = i64::try_from(before.as_millis()).ok()?;
+        Some(Timestamp::from_millis(now.as_millis().checked_sub(before)?))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_read_as_it_is_written() {
+        let at = Timestamp::from_millis(1_700_000_000_123);
+
+        assert_eq!(rfc3339(at), "2023-11-14T22:13:20.123Z");
+        assert_eq!(parse(&rfc3339(at)), Some(at));
+        assert_eq!(parse("2023-11-14T23:13:20.123+01:00"), Some(at));
+    }
+
+    #[test]
+    fn how_long_ago_is_a_time_too() {
+        let now = Timestamp::from_millis(200_000_000);
+
+        assert_eq!(parse_or_ago("90s", now), Some(Timestamp::from_millis(199_910_000)));
+        assert_eq!(parse_or_ago("1d 2h", now), Some(Timestamp::from_millis(200_000_000 - 26 * 3_600_000)));
+        for text in ["", "yesterday", "-5m", "5 parsecs", "1 month"] {
+            assert_eq!(parse_or_ago(text, now), None, "{text}");
+        }
+    }
+}

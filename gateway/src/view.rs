@@ -1,0 +1,391 @@
+//! What operators see of turns: the same over HTTP and on the command line.
+
+use rejoinder_core::{
+    Action, Attachment, Expectation, State, TurnStatus, Via,
+    explain::{Entry, Explanation},
+    store::{AttemptRecord, AuditEntry, DeliveryRecord, Dossier, RunRecord, TurnSummary},
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::time::rfc3339;
+
+/// A list of turns, newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TurnList {
+    pub(crate) items: Vec<TurnItem>,
+    /// What to give as `before` for the older ones; null at the end.
+    #[schema(format = "uuid")]
+    pub(crate) next: Option<String>,
+}
+
+/// A line of the list.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TurnItem {
+    #[schema(format = "uuid")]
+    pub(crate) turn_id: String,
+    /// The channel: `webhook.siri`.
+    pub(crate) channel: String,
+    /// The platform's id of the chat.
+    pub(crate) chat: String,
+    /// The platform's id of the thread or topic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) thread: Option<String>,
+    #[schema(format = "uuid")]
+    pub(crate) conversation_id: String,
+    /// The agent it was routed to.
+    pub(crate) agent: String,
+    #[schema(format = DateTime)]
+    pub(crate) accepted_at: String,
+    /// Whether an answer is owed.
+    pub(crate) owed: bool,
+    /// Where the obligation stands: `open`, `claimed`, `deferred`, `settled`, `merged` or `undeliverable`.
+    pub(crate) state: String,
+    /// How it stands for whoever asked: `accepted`, `deferred`, `answered`, `silent`, `cancelled` or
+    /// `undeliverable`.
+    #[schema(value_type = String)]
+    pub(crate) status: TurnStatus,
+    /// The signal that settled it: `reply` or `reaction`.
+    pub(crate) signal: Option<&'static str>,
+    /// Which rung of the ladder spoke, and why, when it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) fallback: Option<FallbackItem>,
+    /// When something is to happen next.
+    #[schema(format = DateTime)]
+    pub(crate) wake_at: Option<String>,
+    /// When it was settled or given up.
+    #[schema(format = DateTime)]
+    pub(crate) ended_at: Option<String>,
+}
+
+/// Which rung of the ladder spoke, and why.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FallbackItem {
+    /// Why there was no answer: `silent`, `error`, `timeout`, `refused` or `unreadable`.
+    pub(crate) cause: &'static str,
+    /// What spoke: `say:silent`, `handoff:orchestrator`.
+    pub(crate) rung: String,
+}
+
+impl From<TurnSummary> for TurnItem {
+    fn from(turn: TurnSummary) -> Self {
+        Self {
+            turn_id: turn.turn_id.to_string(),
+            channel: turn.conversation.channel.to_string(),
+            chat: turn.conversation.chat.to_string(),
+            thread: turn.conversation.thread.as_deref().map(ToOwned::to_owned),
+            conversation_id: turn.conversation_id.to_string(),
+            agent: turn.agent.to_string(),
+            accepted_at: rfc3339(turn.accepted_at),
+            owed: turn.owed,
+            state: turn.state,
+            status: turn.status,
+            signal: turn.signal.map(|signal| signal.as_str()),
+            fallback: turn
+                .fallback
+                .map(|fallback| FallbackItem { cause: fallback.cause.as_str(), rung: fallback.rung }),
+            wake_at: turn.wake_at.map(rfc3339),
+            ended_at: turn.ended_at.map(rfc3339),
+        }
+    }
+}
+
+/// Everything about a turn.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TurnDetail {
+    #[schema(format = "uuid")]
+    pub(crate) turn_id: String,
+    /// The channel: `webhook.siri`.
+    pub(crate) channel: String,
+    /// The platform's id of the chat.
+    pub(crate) chat: String,
+    /// The platform's id of the thread or topic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) thread: Option<String>,
+    #[schema(format = "uuid")]
+    pub(crate) conversation_id: String,
+    /// The agent's memory key.
+    #[schema(format = "uuid")]
+    pub(crate) session_id: String,
+    /// The agent it was routed to.
+    pub(crate) agent: String,
+    #[schema(format = DateTime)]
+    pub(crate) accepted_at: String,
+    /// When it was settled or given up.
+    #[schema(format = DateTime)]
+    pub(crate) ended_at: Option<String>,
+    /// Whether an answer is owed.
+    pub(crate) owed: bool,
+    /// Where the obligation stands: `open`, `claimed`, `deferred`, `settled`, `merged` or `undeliverable`.
+    pub(crate) state: &'static str,
+    /// How it stands for whoever asked.
+    #[schema(value_type = String)]
+    pub(crate) status: TurnStatus,
+    /// Why it is a dead letter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    /// When something is to happen next.
+    #[schema(format = DateTime)]
+    pub(crate) wake_at: Option<String>,
+    pub(crate) event: EventDetail,
+    pub(crate) runs: Vec<RunDetail>,
+    pub(crate) deliveries: Vec<DeliveryDetail>,
+    /// What was noted on the way: what was suppressed, what was recovered.
+    pub(crate) remarks: Vec<RemarkDetail>,
+}
+
+/// What came in.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct EventDetail {
+    /// The platform's id.
+    pub(crate) external_id: String,
+    /// The platform's id of the sender.
+    pub(crate) sender_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sender_name: Option<String>,
+    #[schema(format = DateTime)]
+    pub(crate) received_at: String,
+    pub(crate) text: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>, required = false)]
+    pub(crate) attachments: Vec<Attachment>,
+    /// The text that it replies to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) quoted: Option<String>,
+}
+
+/// One run of an agent.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RunDetail {
+    /// Counted from 1 over all agents.
+    pub(crate) number: u32,
+    pub(crate) agent: String,
+    #[schema(format = DateTime)]
+    pub(crate) started_at: String,
+    #[schema(format = DateTime)]
+    pub(crate) ended_at: Option<String>,
+    /// `reply`, `reaction`, `deferral`, `silent`, `failed`, `stopped` or `crashed`.
+    pub(crate) end: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) detail: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) output_tokens: Option<u64>,
+}
+
+impl From<&RunRecord> for RunDetail {
+    fn from(run: &RunRecord) -> Self {
+        Self {
+            number: run.number,
+            agent: run.agent.to_string(),
+            started_at: rfc3339(run.started_at),
+            ended_at: run.ended_at.map(rfc3339),
+            end: run.end.clone(),
+            detail: run.detail.clone(),
+            input_tokens: run.usage.map(|usage| usage.input_tokens),
+            output_tokens: run.usage.map(|usage| usage.output_tokens),
+        }
+    }
+}
+
+/// One message or reaction to send.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DeliveryDetail {
+    #[schema(format = "uuid")]
+    pub(crate) delivery_id: String,
+    /// The claim that it carries a part of; counted from 1.
+    pub(crate) claim: u32,
+    pub(crate) part: u32,
+    pub(crate) parts: u32,
+    /// `reply`, `reaction` or `deferral`.
+    pub(crate) signal: &'static str,
+    /// How it came to be: `answer`, `agent_send`, `late_answer`, `deferral`, or the ladder's rung.
+    pub(crate) via: String,
+    /// Whether it is a copy for somewhere else.
+    pub(crate) is_copy: bool,
+    /// `pending`, `sending`, `delivered`, `withdrawn`, `refused` or `dead`.
+    pub(crate) state: &'static str,
+    /// Its words, or its emoji.
+    pub(crate) text: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub(crate) choices: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(value_type = Vec<Object>, required = false)]
+    pub(crate) attachments: Vec<Attachment>,
+    #[schema(format = DateTime)]
+    pub(crate) created_at: String,
+    /// When it is tried next, while it is pending.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub(crate) next_attempt_at: Option<String>,
+    #[schema(format = DateTime)]
+    pub(crate) delivered_at: Option<String>,
+    /// When it was first written out to whoever reads it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = DateTime)]
+    pub(crate) fetched_at: Option<String>,
+    /// The platform's ids.
+    pub(crate) message_ids: Vec<String>,
+    /// The last error, or why it was taken back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
+    pub(crate) attempts: Vec<AttemptDetail>,
+}
+
+/// One try of a delivery.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AttemptDetail {
+    pub(crate) number: u32,
+    #[schema(format = DateTime)]
+    pub(crate) started_at: String,
+    #[schema(format = DateTime)]
+    pub(crate) ended_at: Option<String>,
+    /// `delivered`, or the error's name.
+    pub(crate) result: Option<String>,
+    /// What the platform said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) detail: Option<String>,
+}
+
+impl From<&AttemptRecord> for AttemptDetail {
+    fn from(attempt: &AttemptRecord) -> Self {
+        Self {
+            number: attempt.number,
+            started_at: rfc3339(attempt.started_at),
+            ended_at: attempt.ended_at.map(rfc3339),
+            result: attempt.result.clone(),
+            detail: attempt.detail.clone(),
+        }
+    }
+}
+
+impl DeliveryDetail {
+    fn of(delivery: &DeliveryRecord, attempts: &[AttemptRecord]) -> Self {
+        let (text, choices, attachments) = match &delivery.action {
+            Action::Send { content, .. } | Action::Edit { content, .. } => {
+                (content.text.clone(), content.choices.clone(), content.attachments.clone())
+            }
+            Action::React { emoji, .. } => (emoji.clone(), Vec::new(), Vec::new()),
+            Action::Draft { text } => (text.clone(), Vec::new(), Vec::new()),
+            Action::Typing { .. } | Action::Delete { .. } => Default::default(),
+        };
+        let is_pending = delivery.state == rejoinder_core::store::DeliveryState::Pending;
+        Self {
+            delivery_id: delivery.id.to_string(),
+            claim: delivery.claim,
+            part: delivery.part,
+            parts: delivery.parts,
+            signal: delivery.signal.as_str(),
+            via: match &delivery.via {
+                Via::Answer => "answer".to_owned(),
+                Via::AgentSend => "agent_send".to_owned(),
+                Via::LateAnswer => "late_answer".to_owned(),
+                Via::Deferral => "deferral".to_owned(),
+                Via::Fallback { rung, .. } => rung.to_string(),
+            },
+            is_copy: delivery.is_copy,
+            state: delivery.state.as_str(),
+            text,
+            choices,
+            attachments,
+            created_at: rfc3339(delivery.created_at),
+            next_attempt_at: is_pending.then(|| rfc3339(delivery.next_attempt_at)),
+            delivered_at: delivery.delivered_at.map(rfc3339),
+            fetched_at: delivery.fetched_at.map(rfc3339),
+            message_ids: delivery.message_ids.clone(),
+            error: delivery.error.clone(),
+            attempts: attempts.iter().filter(|attempt| attempt.delivery == delivery.id).map(Into::into).collect(),
+        }
+    }
+}
+
+/// Something that was noted about a turn.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RemarkDetail {
+    #[schema(format = DateTime)]
+    pub(crate) at: String,
+    /// `suppressed`, `recovered`, `dead_letter`, …
+    pub(crate) kind: String,
+    pub(crate) detail: String,
+}
+
+impl From<&AuditEntry> for RemarkDetail {
+    fn from(remark: &AuditEntry) -> Self {
+        Self { at: rfc3339(remark.at), kind: remark.kind.clone(), detail: remark.detail.clone() }
+    }
+}
+
+impl From<&Dossier> for TurnDetail {
+    fn from(dossier: &Dossier) -> Self {
+        let turn = &dossier.turn;
+        let (event, obligation) = (&turn.event, &turn.obligation);
+        Self {
+            turn_id: turn.id.to_string(),
+            channel: event.conversation.channel.to_string(),
+            chat: event.conversation.chat.to_string(),
+            thread: event.conversation.thread.as_deref().map(ToOwned::to_owned),
+            conversation_id: turn.conversation.to_string(),
+            session_id: turn.session.to_string(),
+            agent: turn.agent.to_string(),
+            accepted_at: rfc3339(dossier.accepted_at),
+            ended_at: dossier.ended_at.map(rfc3339),
+            owed: obligation.expectation() == Expectation::Answer,
+            state: obligation.state().as_str(),
+            status: TurnStatus::of(obligation),
+            reason: match obligation.state() {
+                State::Undeliverable { reason } => Some(reason.clone()),
+                _ => None,
+            },
+            wake_at: obligation.wake_at().map(rfc3339),
+            event: EventDetail {
+                external_id: event.external_id.clone(),
+                sender_id: event.sender.id.clone(),
+                sender_name: event.sender.name.clone(),
+                received_at: rfc3339(event.received_at),
+                text: event.text.clone(),
+                attachments: event.attachments.clone(),
+                quoted: event.quoted.clone(),
+            },
+            runs: dossier.runs.iter().map(Into::into).collect(),
+            deliveries: dossier
+                .deliveries
+                .iter()
+                .map(|delivery| DeliveryDetail::of(delivery, &dossier.attempts))
+                .collect(),
+            remarks: dossier.audit.iter().map(Into::into).collect(),
+        }
+    }
+}
+
+/// A turn, explained in plain words.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TurnExplanation {
+    #[schema(format = "uuid")]
+    pub(crate) turn_id: String,
+    /// How it stands, in one sentence.
+    pub(crate) headline: String,
+    /// What was owed, and why.
+    pub(crate) owed: String,
+    /// What happened, in order.
+    pub(crate) timeline: Vec<TimelineEntry>,
+    /// What happens next, and what a person can do.
+    pub(crate) next: String,
+}
+
+/// Something that happened to a turn.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct TimelineEntry {
+    #[schema(format = DateTime)]
+    pub(crate) at: String,
+    pub(crate) text: String,
+}
+
+impl From<Explanation> for TurnExplanation {
+    fn from(explanation: Explanation) -> Self {
+        let Explanation { turn, headline, owed, timeline, next } = explanation;
+        let entry = |Entry { at, text }| TimelineEntry { at: rfc3339(at), text };
+        Self { turn_id: turn.to_string(), headline, owed, timeline: timeline.into_iter().map(entry).collect(), next }
+    }
+}

@@ -1,0 +1,438 @@
+//! From the configuration to running parts. Nothing else in this package reads the configuration's sections.
+//!
+//! To add a platform: its loop in [`Wiring::channels`]. To add a kind of agent: its arm in [`Wiring::agents`].
+
+use std::{
+    collections::HashMap,
+    fmt, io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use rejoinder_agents::{FrontDesk, OpenAi, OpenAiSettings, Status};
+use rejoinder_config::{Access as ConfiguredAccess, Agent, Chat, Config, Rung as ConfiguredRung, Token};
+use rejoinder_core::{
+    AgentName, AgentRuntime, Cause, ChannelAdapter, ChannelId, ChatKind, Ladder, LateAnswer, OnUnknown, Policies,
+    Policy, Question, Rung, Settings, SharedClock, Timestamp, Words,
+};
+use rejoinder_webchat::{Access, WebchatAdapter, WebchatSettings};
+use rejoinder_webhook::{CallbackSettings, WebhookAdapter, WebhookSettings};
+use secrecy::SecretString;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use crate::secrets::{self, MadeToken};
+
+/// How long a delivery is tried before it becomes a dead letter.
+const DELIVERY_LIFETIME: Duration = Duration::from_hours(24);
+
+/// How many attempts a delivery gets at least, whatever its age.
+const MIN_ATTEMPTS: u32 = 10;
+
+/// How long connecting to an agent or a callback may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Why the parts cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WiringError {
+    /// The data directory, or a token in it, can be neither read nor written.
+    #[error("the token {} can be neither read nor made", path.display())]
+    Token {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    /// A hook's settings do not hold.
+    #[error("config key `channels.webhook.{name}` cannot be used: {reason}")]
+    Hook { name: String, reason: String },
+    /// A chat's settings do not hold.
+    #[error("config key `channels.webchat.{name}` cannot be used: the address /chat/{name} is something else")]
+    Chat { name: String },
+    /// An agent's settings do not hold.
+    #[error("config key `agents.{name}` cannot be used: {reason}")]
+    Agent { name: String, reason: String },
+    /// The HTTP client cannot be made.
+    #[error("the HTTP client cannot be made")]
+    Http(#[source] reqwest::Error),
+}
+
+/// A token that callers show.
+#[derive(Clone, Debug)]
+pub(crate) enum Shown {
+    /// The operator chose it.
+    Given,
+    /// The gateway made it, and keeps it in a file.
+    Made(MadeToken),
+}
+
+/// A hook, for whoever is told how to call it.
+#[derive(Clone, Debug)]
+pub(crate) struct HookInfo {
+    pub(crate) name: String,
+    /// `None`: it takes signed calls only.
+    pub(crate) token: Option<Shown>,
+}
+
+/// A chat page, for whoever is told where it is.
+#[derive(Clone, Debug)]
+pub(crate) struct ChatInfo {
+    pub(crate) name: String,
+    /// `None`: it is open to whoever is on this machine.
+    pub(crate) token: Option<Shown>,
+}
+
+/// An agent, for whoever is told which there are.
+#[derive(Clone, Debug)]
+pub(crate) struct AgentInfo {
+    pub(crate) name: AgentName,
+    pub(crate) kind: &'static str,
+    /// What it is and where, without secrets.
+    pub(crate) description: String,
+    pub(crate) is_default: bool,
+}
+
+/// What the configuration comes to.
+pub(crate) struct Parts {
+    pub(crate) settings: Settings,
+    pub(crate) agents: HashMap<AgentName, Arc<dyn AgentRuntime>>,
+    pub(crate) agent_infos: Vec<AgentInfo>,
+    pub(crate) hooks: Vec<Arc<WebhookAdapter>>,
+    pub(crate) hook_infos: Vec<HookInfo>,
+    pub(crate) chats: Vec<Arc<WebchatAdapter>>,
+    pub(crate) chat_infos: Vec<ChatInfo>,
+    pub(crate) admin_token: SecretString,
+    pub(crate) admin_shown: Shown,
+    /// Cancelled when callers that still wait are answered with what there is.
+    pub(crate) hang_up: CancellationToken,
+    pub(crate) public_url: Option<Url>,
+    pub(crate) request_timeout: Duration,
+    pub(crate) drain: Duration,
+}
+
+impl Parts {
+    /// Every channel, as the core takes them.
+    pub(crate) fn channels(&self) -> Vec<Arc<dyn ChannelAdapter>> {
+        let hooks = self.hooks.iter().map(|hook| Arc::clone(hook) as Arc<dyn ChannelAdapter>);
+        let chats = self.chats.iter().map(|chat| Arc::clone(chat) as Arc<dyn ChannelAdapter>);
+        hooks.chain(chats).collect()
+    }
+}
+
+/// Where the gateway listens when nothing else is said.
+pub(crate) fn listen(config: &Config) -> SocketAddr {
+    config.server.listen
+}
+
+/// The database's file.
+pub(crate) fn database(config: &Config, data_dir: &Path) -> PathBuf {
+    config.store.url.path(data_dir)
+}
+
+/// What an operator should know about a configuration that is valid all the same.
+pub(crate) fn remarks(config: &Config) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if !config.server.listen.ip().is_loopback() {
+        for (name, chat) in &config.channels.webchat {
+            if chat.access == ConfiguredAccess::Loopback {
+                remarks.push(format!(
+                    "server.listen is {}, and channels.webchat.{name} is open to this machine only: callers from \
+                     elsewhere are refused. Set access = \"token\" to let them in.",
+                    config.server.listen
+                ));
+            }
+        }
+    }
+    remarks
+}
+
+/// The client for everything that goes out over HTTP. It has no timeout for whole requests, since an answer may
+/// take minutes: whoever sends sets one. It follows no redirects: what is sent goes where the operator said.
+pub(crate) fn http_client() -> Result<reqwest::Client, WiringError> {
+    reqwest::Client::builder()
+        .user_agent(concat!("rejoinder/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT_TIMEOUT)
+        .tcp_keepalive(Duration::from_secs(30))
+        .redirect(reqwest::redirect::Policy::none())
+        .build()
+        .map_err(WiringError::Http)
+}
+
+/// What is wired, and with what.
+pub(crate) struct Wiring<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) data_dir: &'a Path,
+    pub(crate) clock: &'a SharedClock,
+    pub(crate) started_at: Timestamp,
+    /// Agents that take the place of configured ones, or are there as well.
+    pub(crate) agents: &'a HashMap<AgentName, Arc<dyn AgentRuntime>>,
+}
+
+impl fmt::Debug for Wiring<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wiring").field("data_dir", &self.data_dir).finish_non_exhaustive()
+    }
+}
+
+impl Wiring<'_> {
+    /// Makes the parts. Nothing is started, and nothing is connected to.
+    ///
+    /// # Errors
+    /// When a token cannot be kept, or a section cannot be used.
+    pub(crate) fn parts(&self) -> Result<Parts, WiringError> {
+        let http = http_client()?;
+        let hang_up = CancellationToken::new();
+        let (hooks, hook_infos) = self.hooks(&http, &hang_up)?;
+        let (chats, chat_infos) = self.chats()?;
+        let (agents, agent_infos) = self.agents(&http)?;
+        let (admin_token, admin_shown) = self.token(&self.config.admin.token, "admin-token")?;
+        Ok(Parts {
+            settings: self.settings(),
+            agents,
+            agent_infos,
+            hooks,
+            hook_infos,
+            chats,
+            chat_infos,
+            admin_token,
+            admin_shown,
+            hang_up,
+            public_url: self.config.server.public_url.clone(),
+            request_timeout: self.config.server.request_timeout,
+            drain: self.config.server.drain,
+        })
+    }
+
+    fn token(&self, token: &Token, file: &str) -> Result<(SecretString, Shown), WiringError> {
+        match token {
+            Token::Given(secret) => Ok((secret.get().clone(), Shown::Given)),
+            Token::Generate => {
+                let made = secrets::kept_or_made(self.data_dir, file)
+                    .map_err(|source| WiringError::Token { path: self.data_dir.join(file), source })?;
+                Ok((made.token.clone(), Shown::Made(made)))
+            }
+        }
+    }
+
+    fn hooks(
+        &self,
+        http: &reqwest::Client,
+        hang_up: &CancellationToken,
+    ) -> Result<(Vec<Arc<WebhookAdapter>>, Vec<HookInfo>), WiringError> {
+        let mut hooks = Vec::new();
+        let mut infos = Vec::new();
+        for (name, hook) in &self.config.channels.webhook {
+            let token =
+                hook.token.as_ref().map(|token| self.token(token, &format!("hook-{name}-token"))).transpose()?;
+            let (token, shown) = token.map_or((None, None), |(token, shown)| (Some(token), Some(shown)));
+            let callback = hook.callback_url.as_ref().zip(hook.callback_secret.as_ref());
+            let settings = WebhookSettings {
+                name: name.clone(),
+                token,
+                signing_secret: hook.signing_secret.clone().map(Into::into),
+                hub_secret: hook.hub_secret.clone().map(Into::into),
+                wait: hook.wait,
+                body_limit: hook.body_limit.unwrap_or(self.config.server.body_limit).bytes(),
+                conversation: hook.conversation.clone(),
+                public_url: self.config.server.public_url.clone(),
+                callback: callback
+                    .map(|(url, secret)| CallbackSettings { url: url.clone(), secret: secret.get().clone() }),
+                clock: Arc::clone(self.clock),
+                http: http.clone(),
+                hang_up: hang_up.clone(),
+            };
+            let adapter = WebhookAdapter::new(settings)
+                .map_err(|error| WiringError::Hook { name: name.clone(), reason: error.to_string() })?;
+            hooks.push(Arc::new(adapter));
+            infos.push(HookInfo { name: name.clone(), token: shown });
+        }
+        Ok((hooks, infos))
+    }
+
+    fn chats(&self) -> Result<(Vec<Arc<WebchatAdapter>>, Vec<ChatInfo>), WiringError> {
+        let mut chats = Vec::new();
+        let mut infos = Vec::new();
+        for (name, chat) in &self.config.channels.webchat {
+            if rejoinder_webchat::RESERVED_NAMES.contains(&&**name) {
+                return Err(WiringError::Chat { name: name.clone() });
+            }
+            let token =
+                chat.token.as_ref().map(|token| self.token(token, &format!("chat-{name}-token"))).transpose()?;
+            let (access, shown) = match token {
+                Some((token, shown)) => (Access::Token(token), Some(shown)),
+                None => (Access::Loopback, None),
+            };
+            let public_origin = self.config.server.public_url.as_ref().map(|url| url.origin().ascii_serialization());
+            let adapter = WebchatAdapter::new(WebchatSettings {
+                name: name.clone(),
+                access,
+                title: chat.title.clone(),
+                greeting: chat.greeting.clone(),
+                origins: public_origin.into_iter().collect(),
+                clock: Arc::clone(self.clock),
+            });
+            chats.push(Arc::new(adapter));
+            infos.push(ChatInfo { name: name.clone(), token: shown });
+        }
+        Ok((chats, infos))
+    }
+
+    #[expect(clippy::type_complexity, reason = "a pair of two plain collections")]
+    fn agents(
+        &self,
+        http: &reqwest::Client,
+    ) -> Result<(HashMap<AgentName, Arc<dyn AgentRuntime>>, Vec<AgentInfo>), WiringError> {
+        let mut agents: HashMap<AgentName, Arc<dyn AgentRuntime>> = HashMap::new();
+        let mut infos = Vec::new();
+        for (name, agent) in &self.config.agents {
+            let name = AgentName::from(name.as_str());
+            let runtime: Arc<dyn AgentRuntime> =
+                match agent {
+                    _ if self.agents.contains_key(&name) => Arc::clone(&self.agents[&name]),
+                    Agent::FrontDesk(_) => Arc::new(self.front_desk()),
+                    Agent::OpenAi(openai) => {
+                        let mut settings = OpenAiSettings::new(
+                            Arc::clone(&name),
+                            openai.base_url.clone(),
+                            openai.model.clone(),
+                            http.clone(),
+                        );
+                        settings.api_key = openai.api_key.clone().map(Into::into);
+                        settings.system_prompt.clone_from(&openai.system_prompt);
+                        settings.temperature = openai.temperature;
+                        settings.max_tokens = openai.max_tokens;
+                        settings.tools = openai.tools;
+                        settings.history_messages = openai.history_messages as usize;
+                        settings.history_chars = openai.history_chars as usize;
+                        settings.first_token_timeout = openai.first_token_timeout;
+                        settings.idle_timeout = openai.idle_timeout;
+                        Arc::new(OpenAi::new(settings).map_err(|error| WiringError::Agent {
+                            name: name.to_string(),
+                            reason: error.to_string(),
+                        })?)
+                    }
+                };
+            infos.push(AgentInfo {
+                name: Arc::clone(&name),
+                kind: agent.kind(),
+                description: runtime.describe(),
+                is_default: *name == *self.config.routing.default_agent,
+            });
+            agents.insert(name, runtime);
+        }
+        for (name, agent) in self.agents {
+            agents.entry(Arc::clone(name)).or_insert_with(|| Arc::clone(agent));
+        }
+        Ok((agents, infos))
+    }
+
+    fn front_desk(&self) -> FrontDesk {
+        let status = Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started: self.started_at,
+            channels: self.channel_ids().iter().map(ToString::to_string).collect(),
+        };
+        FrontDesk::new(move || status.clone())
+    }
+
+    fn channel_ids(&self) -> Vec<ChannelId> {
+        let channels = &self.config.channels;
+        let chats = channels.webchat.keys().map(|name| ChannelId::new("webchat", name));
+        chats.chain(channels.webhook.keys().map(|name| ChannelId::new("webhook", name))).collect()
+    }
+
+    fn settings(&self) -> Settings {
+        let channels = &self.config.channels;
+        let chosen = channels.webchat.iter().map(|(name, chat)| (ChannelId::new("webchat", name), &chat.agent));
+        let chosen = chosen
+            .chain(channels.webhook.iter().map(|(name, hook)| (ChannelId::new("webhook", name), &hook.agent)))
+            .filter_map(|(channel, agent)| Some((channel, AgentName::from(agent.as_deref()?))));
+        Settings {
+            default_agent: AgentName::from(self.config.routing.default_agent.as_str()),
+            channel_agents: chosen.collect(),
+            policies: self.policies(),
+            words: self.words(),
+            max_concurrent_turns: self.config.routing.max_concurrent_turns as usize,
+            delivery_lifetime: DELIVERY_LIFETIME,
+            min_attempts: MIN_ATTEMPTS,
+        }
+    }
+
+    /// A policy for every channel and kind of chat, and one for turns of channels that are gone.
+    fn policies(&self) -> Policies {
+        let mut policies = Policies::new(self.policy("default", Chat::Direct));
+        for channel in self.channel_ids() {
+            for (kind, chat) in [(ChatKind::Direct, Chat::Direct), (ChatKind::Group, Chat::Group)] {
+                policies = policies.with(channel.as_str(), kind, self.policy(channel.as_str(), chat));
+            }
+        }
+        policies
+    }
+
+    fn policy(&self, channel: &str, chat: Chat) -> Policy {
+        let guard = &self.config.guard;
+        let mut ladder = Ladder::empty();
+        for cause in rejoinder_config::Cause::ALL {
+            let rungs = guard.ladder.rungs(channel, chat, cause).iter().map(rung).collect();
+            ladder = ladder.with(self::cause(cause), rungs);
+        }
+        Policy {
+            soft_deadline: guard.soft_deadline,
+            hard_deadline: guard.hard_deadline,
+            max_runs: guard.max_runs,
+            max_deferrals: guard.max_deferrals,
+            max_defer: guard.max_defer,
+            late_answer: match guard.late_answer {
+                rejoinder_config::LateAnswer::Deliver => LateAnswer::Deliver,
+                rejoinder_config::LateAnswer::Record => LateAnswer::Record,
+            },
+            on_unknown: match guard.on_unknown {
+                rejoinder_config::OnUnknown::Resend => OnUnknown::Resend,
+                rejoinder_config::OnUnknown::Label => OnUnknown::Label,
+                rejoinder_config::OnUnknown::Hold => OnUnknown::Hold,
+            },
+            ladder,
+        }
+    }
+
+    fn words(&self) -> Words {
+        let guard = &self.config.guard;
+        let everywhere = guard.templates.for_channel("");
+        let mut words = Words::default();
+        for (name, text) in &everywhere {
+            words = words.with_template("", name, text);
+        }
+        for channel in self.channel_ids() {
+            for (name, text) in guard.templates.for_channel(channel.as_str()) {
+                if everywhere.get(name) != Some(&text) {
+                    words = words.with_template(channel.as_str(), name, text);
+                }
+            }
+        }
+        for (name, question) in &guard.clarify {
+            let question = Question { text: question.question.clone(), choices: question.choices.clone() };
+            words = words.with_question(name, question);
+        }
+        words
+    }
+}
+
+fn rung(rung: &ConfiguredRung) -> Rung {
+    match rung {
+        ConfiguredRung::Handoff(agent) => Rung::Handoff(agent.clone()),
+        ConfiguredRung::Clarify(question) => Rung::Clarify(question.clone()),
+        ConfiguredRung::Say(template) => Rung::Say(template.clone()),
+        ConfiguredRung::React(emoji) => Rung::React(emoji.clone()),
+    }
+}
+
+const fn cause(cause: rejoinder_config::Cause) -> Cause {
+    match cause {
+        rejoinder_config::Cause::Silent => Cause::Silent,
+        rejoinder_config::Cause::Error => Cause::Error,
+        rejoinder_config::Cause::Timeout => Cause::Timeout,
+        rejoinder_config::Cause::Refused => Cause::Refused,
+        rejoinder_config::Cause::Unreadable => Cause::Unreadable,
+    }
+}
