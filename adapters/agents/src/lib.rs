@@ -13,10 +13,11 @@
 //!
 //! To add a kind: a module with a settings struct and a type that implements
 //! [`AgentRuntime`](rejoinder_core::AgentRuntime), a row in the table above, and its construction from
-//! the config section in `gateway/src/wiring.rs`. Silence is
-//! [`Outcome::Silent`](rejoinder_core::Outcome::Silent) and never a failure; an empty answer is a reply without text, which
-//! the guard judges; what was cut off is [`AgentError::Broken`](rejoinder_core::AgentError::Broken), never half an answer.
-//! Text for drafts goes through [`Shim`](rejoinder_core::Shim) before it is reported.
+//! the config section in `gateway/src/wiring.rs`. Chosen silence is an outcome
+//! ([`Silent`](rejoinder_core::Outcome::Silent)) and never a failure; an empty answer is a reply without
+//! text, which the guard judges; what was cut off is an error
+//! ([`Broken`](rejoinder_core::AgentError::Broken)), never half an answer. Text for drafts goes through
+//! [`Shim`](rejoinder_core::Shim) before it is reported.
 
 mod detect;
 mod front_desk;

@@ -29,8 +29,8 @@ impl Dialect {
         }
     }
 
-    /// What is left to speak after the server refused a request in this dialect with `message`. `None`: it was not about
-    /// the dialect.
+    /// What is left to speak after the server refused a request in this dialect with `message`. `None`: it
+    /// was not about the dialect.
     fn after(self, message: &str) -> Option<Self> {
         let message = message.to_ascii_lowercase();
         let left = if message.contains("stream_options") {
@@ -46,9 +46,9 @@ impl Dialect {
     }
 }
 
-/// As said by Ollama ("does not support tools"), vLLM ("\"auto\" tool choice requires --enable-auto-tool-choice"), llama.cpp
-/// ("tools param requires --jinja flag"), OpenAI ("Unsupported parameter: 'tools'") and servers on pydantic ("Extra inputs
-/// are not permitted").
+/// As said by Ollama ("does not support tools"), vLLM ("\"auto\" tool choice requires
+/// --enable-auto-tool-choice"), llama.cpp ("tools param requires --jinja flag"), OpenAI ("Unsupported
+/// parameter: 'tools'") and servers on pydantic ("Extra inputs are not permitted").
 fn refuses_tools(message: &str) -> bool {
     let names = ["tools", "tool use", "tool choice", "tool calling", "function calling"];
     let refuses = ["support", "requires", "not permitted", "not allowed", "unrecognized", "unknown", "unexpected"];

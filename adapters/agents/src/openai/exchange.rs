@@ -110,7 +110,8 @@ impl Trouble {
         }
     }
 
-    /// How long to wait before another try; `usual` where the server does not say. `None`: another try would end the same.
+    /// How long to wait before another try; `usual` where the server does not say. `None`: another try
+    /// would end the same.
     pub(super) fn pause(&self, usual: Duration) -> Option<Duration> {
         match self {
             Self::Unreachable(_) | Self::Failed(_) | Self::Cut(_) => Some(usual),

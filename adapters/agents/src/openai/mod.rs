@@ -9,8 +9,9 @@
 //! | `exchange` | one request and its answer: HTTP, timeouts, what is worth another try |
 //!
 //! A run is one request, and another one for each time that the model must learn what became of a tool
-//! call (one it got wrong, a `send` that was not sent), [`MOST_ROUNDS`] at most. A tool that chooses (`react`, `defer`, `stay_silent`)
-//! or a `send` that became the turn's answer ends the run without another request.
+//! call (one it got wrong, a `send` that was not sent), [`MOST_ROUNDS`] at most. A tool that chooses
+//! (`react`, `defer`, `stay_silent`) or a `send` that became the turn's answer ends the run without
+//! another request.
 
 mod dialect;
 mod exchange;
@@ -48,8 +49,8 @@ const LONGEST_TOOL: usize = 64;
 pub struct OpenAiSettings {
     /// The agent's name, for metrics and logs.
     pub name: AgentName,
-    /// The interface's root: `http://127.0.0.1:11434/v1`. A user and password in it are sent as basic authentication, a query
-    /// is kept.
+    /// The interface's root: `http://127.0.0.1:11434/v1`. A user and password in it are sent as basic
+    /// authentication, a query is kept.
     pub base_url: Url,
     /// The model, as the server names it.
     pub model: String,
@@ -215,14 +216,16 @@ impl OpenAi {
             if let Trouble::Refused { said, .. } = &trouble
                 && let Some(left) = self.learned.refused(dialect, said)
             {
-                tracing::warn!(agent = %self.settings.name, said, ?left, "the server does not take all of a request; asking for less");
+                let agent = &*self.settings.name;
+                tracing::warn!(agent, ?left, "the server does not take all of a request; asking for less");
                 dialect = left;
                 continue;
             }
             match trouble.pause(self.settings.retry_pause) {
                 Some(pause) if !talk.retried && answer.shown() == 0 => {
                     talk.retried = true;
-                    tracing::info!(agent = %self.settings.name, turn_id = %turn.turn, ?trouble, "asking once more");
+                    let (agent, trouble) = (&*self.settings.name, trouble.as_str());
+                    tracing::info!(agent, turn_id = %turn.turn, trouble, "asking the server once more");
                     tokio::time::sleep(pause).await;
                 }
                 _ => return Err(trouble.into_error(answer.shown())),

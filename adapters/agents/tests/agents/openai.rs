@@ -171,7 +171,6 @@ async fn a_chosen_silence_is_an_outcome() {
     assert_eq!(server.asked().len(), 1);
 }
 
-/// I3: what a tool sends is the turn's answer.
 #[tokio::test]
 async fn a_message_that_became_the_answer_ends_the_run() {
     let server = Server::answering([Answer::calls("", &[("send", json!({"text": "Done!"}))])]).await;
