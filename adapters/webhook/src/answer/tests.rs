@@ -61,6 +61,7 @@ async fn an_answer_is_there() {
     assert_eq!(response.status(), 200);
     assert_eq!(response.headers()["content-type"], "application/json");
     assert_eq!(response.headers()["cache-control"], "no-store");
+    assert_eq!(response.headers()["x-content-type-options"], "nosniff");
     assert!(!response.headers().contains_key("location"));
     assert!(!response.headers().contains_key("retry-after"));
     assert_eq!(
