@@ -93,8 +93,8 @@ create table deliveries (
     parts integer not null,
     conversation_id blob not null references conversations (id),
     seq integer not null,           -- the order within the conversation
-    class text not null,            -- JSON: Class
-    signal text not null,           -- JSON: SignalKind
+    class text not null,            -- final, interim, typing, draft
+    signal text not null,           -- reply, reaction, deferral
     via text not null,              -- JSON: Via
     is_copy integer not null,
     action text not null,           -- JSON: Action

@@ -218,6 +218,8 @@ fn writing(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
         .pragma("journal_size_limit", "16777216")
         // In KiB.
         .pragma("cache_size", "-8000")
+        .pragma("temp_store", "memory")
+        .statement_cache_capacity(200)
         .row_buffer_size(256)
         .thread_name(|_| "store-sqlite".to_owned())
         .disable_statement_logging()

@@ -39,19 +39,17 @@ impl<'a> Details<'a> {
     }
 }
 
-/// An obligation, and the columns that repeat what is searched for.
-#[derive(Serialize)]
-pub(super) struct ObligationColumns<'a> {
-    owed: bool,
-    state: &'static str,
-    work: Option<&'static str>,
-    wake_at: Option<Timestamp>,
-    ended: bool,
-    body: &'a Obligation,
+/// The columns beside an obligation that repeat what is searched for.
+pub(super) struct ObligationColumns {
+    pub(super) owed: bool,
+    pub(super) state: &'static str,
+    pub(super) work: Option<&'static str>,
+    pub(super) wake_at: Option<Timestamp>,
+    pub(super) ended: bool,
 }
 
-impl<'a> ObligationColumns<'a> {
-    pub(super) fn of(obligation: &'a Obligation) -> Self {
+impl ObligationColumns {
+    pub(super) fn of(obligation: &Obligation) -> Self {
         let work = if obligation.is_waiting() {
             Some("waiting")
         } else if obligation.is_running() {
@@ -65,7 +63,6 @@ impl<'a> ObligationColumns<'a> {
             work,
             wake_at: obligation.wake_at(),
             ended: obligation.state().is_final(),
-            body: obligation,
         }
     }
 }

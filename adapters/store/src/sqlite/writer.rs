@@ -68,8 +68,7 @@ impl Writer {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || {
             let database = Database { connection: Some(connection), options, path, unsaved: false };
-            runtime.block_on(run(receiver, database));
-            drop(lock);
+            runtime.block_on(run(receiver, database, lock));
         })?;
         Ok(Self(sender))
     }
@@ -95,11 +94,10 @@ impl Writer {
             // An error means that the thread has ended, which is what was asked for.
             let _ = answered.await;
         }
-        self.0.closed().await;
     }
 }
 
-async fn run(mut receiver: mpsc::Receiver<Message>, mut database: Database) {
+async fn run(mut receiver: mpsc::Receiver<Message>, mut database: Database, lock: File) {
     let mut messages = Vec::with_capacity(BATCH);
     let mut closing = Vec::new();
     while closing.is_empty() {
@@ -143,9 +141,11 @@ async fn run(mut receiver: mpsc::Receiver<Message>, mut database: Database) {
             }
         }
     }
-    // From here on a request is told that the store is closed.
-    drop(receiver);
+    // From here on a request is told that the store is closed; those that wait, once it is.
+    receiver.close();
     database.close().await;
+    drop(lock);
+    drop(receiver);
     drop(closing);
 }
 

@@ -3,18 +3,14 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use rejoinder_core::{
-    ConversationId, ConversationRef, EventId, SessionId, StoreError, Timestamp, TurnId,
+    ConversationId, ConversationRef, SessionId, StoreError, Timestamp, TurnId,
     store::{CursorMove, NewEvent, NewTurn, RunStart, Stored},
 };
-use serde::Serialize;
 use sqlx::{Row, SqliteConnection};
 use uuid::Uuid;
 
-use super::{Ref, answers, commit, each_row, rows};
-use crate::sqlite::{
-    error::store_error,
-    stored::{Details, ObligationColumns},
-};
+use super::{Statement, commit::start_runs, reference, store_error};
+use crate::sqlite::stored::{Details, ObligationColumns};
 
 /// Accepts the events of several requests, each with the cursor that covers them, in order.
 pub(super) async fn all(
@@ -25,33 +21,23 @@ pub(super) async fn all(
         return Ok(Vec::new());
     }
     let events: Vec<&NewEvent> = requests.iter().flat_map(|(events, _)| events.iter()).collect();
-    let cursors: Vec<Cursor<'_>> = requests.iter().filter_map(|(_, cursor)| cursor.map(Cursor::of)).collect();
-
-    let event_rows: Vec<Event<'_>> = events.iter().map(|event| Event::of(event)).collect();
-    let mut inserted = HashSet::with_capacity(events.len());
-    for row in answers(connection, INSERT_EVENTS, &event_rows).await? {
-        inserted.insert(row.try_get::<Uuid, _>(0).map_err(store_error)?);
-    }
-    // The same event twice in one batch is new the first time.
-    let is_new: Vec<bool> = events.iter().map(|event| inserted.remove(&event.id.as_uuid())).collect();
+    let is_new = insert(connection, &events).await?;
 
     let new = events.iter().zip(&is_new).filter(|(_, is_new)| **is_new).map(|(event, _)| *event);
     let turns: Vec<(&NewEvent, &NewTurn)> =
         new.filter_map(|event| event.turn.as_ref().map(|turn| (event, turn))).collect();
-    let places = open(connection, &turns).await?;
+    let places = places(connection, &turns).await?;
+    open(connection, &turns, &places).await?;
 
     let known = events.iter().zip(&is_new).filter(|(_, is_new)| !**is_new).map(|(event, _)| *event);
-    let keys: Vec<Key<'_>> = known.map(Key::of).collect();
-    let mut duplicates = VecDeque::with_capacity(keys.len());
-    for row in answers(connection, SELECT_DUPLICATES, &keys).await? {
-        let turn: Option<Uuid> = row.try_get(0).map_err(store_error)?;
-        let text = row.try_get(1).map_err(store_error)?;
-        duplicates.push_back(Stored::Duplicate { turn: turn.map(TurnId::from), text });
-    }
-    if duplicates.len() != keys.len() {
-        return Err(StoreError::Failed("an event was neither new nor known".to_owned()));
-    }
-    rows(connection, MOVE_CURSORS, &cursors).await?;
+    let mut duplicates = duplicates(connection, &known.collect::<Vec<_>>()).await?;
+
+    let cursors: Vec<&CursorMove> = requests.iter().filter_map(|(_, cursor)| *cursor).collect();
+    MOVE_CURSORS
+        .on(connection, &cursors, |cursor, values| {
+            values.add(cursor.channel.as_str()).add(&*cursor.name).add(&*cursor.position);
+        })
+        .await?;
 
     let mut stored = events.iter().zip(is_new).map(|(event, is_new)| match &event.turn {
         _ if !is_new => duplicates.pop_front().expect("there is one for every such event"),
@@ -64,6 +50,51 @@ pub(super) async fn all(
     Ok(requests.iter().map(|(events, _)| stored.by_ref().take(events.len()).collect()).collect())
 }
 
+/// Inserts those events that are new, and says which those are.
+async fn insert(connection: &mut SqliteConnection, events: &[&NewEvent]) -> Result<Vec<bool>, StoreError> {
+    let answers = INSERT_EVENTS
+        .answers(connection, events, |new, values| {
+            let event = &new.event;
+            values.id(new.id.as_uuid());
+            reference(values, &event.conversation);
+            values
+                .add(&*event.external_id)
+                .add(event.revision)
+                .add(new.turn.as_ref().map(|turn| turn.id.as_uuid()))
+                .add(&*event.text)
+                .json(&Details::of(event))
+                .add(&*event.raw)
+                .at(event.received_at);
+        })
+        .await?;
+    let mut inserted = HashSet::with_capacity(events.len());
+    for row in answers {
+        inserted.insert(row.try_get::<Uuid, _>(0).map_err(store_error)?);
+    }
+    // The same event twice in one batch is new the first time.
+    Ok(events.iter().map(|event| inserted.remove(&event.id.as_uuid())).collect())
+}
+
+/// What became of events that were accepted before, in their order.
+async fn duplicates(connection: &mut SqliteConnection, events: &[&NewEvent]) -> Result<VecDeque<Stored>, StoreError> {
+    let numbered: Vec<(i64, &NewEvent)> = (0..).zip(events.iter().copied()).collect();
+    let answers = SELECT_DUPLICATES
+        .answers(connection, &numbered, |(number, new), values| {
+            let event = &new.event;
+            let channel = event.conversation.channel.as_str();
+            values.add(*number).add(channel).add(&*event.external_id).add(event.revision);
+        })
+        .await?;
+    if answers.len() != events.len() {
+        return Err(StoreError::Failed("an event was neither new nor known".to_owned()));
+    }
+    let duplicate = |row: &sqlx::sqlite::SqliteRow| {
+        let turn: Option<Uuid> = row.try_get(0)?;
+        Ok(Stored::Duplicate { turn: turn.map(TurnId::from), text: row.try_get(1)? })
+    };
+    answers.iter().map(|row| duplicate(row).map_err(store_error)).collect()
+}
+
 /// A conversation's id, and what is current in it.
 struct Place {
     conversation: ConversationId,
@@ -71,212 +102,149 @@ struct Place {
     has_history: bool,
 }
 
-/// Opens the turns, and the conversations they are in.
-async fn open<'a>(
+/// Finds the conversations of turns, and makes those that are new.
+async fn places<'a>(
     connection: &mut SqliteConnection,
     turns: &[(&'a NewEvent, &'a NewTurn)],
 ) -> Result<HashMap<&'a ConversationRef, Place>, StoreError> {
-    let mut first: HashMap<&ConversationRef, (&NewEvent, &NewTurn)> = HashMap::with_capacity(turns.len());
-    let mut refs = Vec::with_capacity(turns.len());
+    let mut first = HashMap::with_capacity(turns.len());
+    let mut refs: Vec<(i64, &ConversationRef)> = Vec::with_capacity(turns.len());
     for (event, turn) in turns {
         first.entry(&event.event.conversation).or_insert_with(|| {
-            refs.push(&event.event.conversation);
-            (event, turn)
+            refs.push((i64::try_from(refs.len()).unwrap_or(i64::MAX), &event.event.conversation));
+            (event.event.received_at, *turn)
         });
     }
+    let answers = SELECT_PLACES
+        .answers(connection, &refs, |(number, conversation), values| {
+            values.add(*number);
+            reference(values, conversation);
+        })
+        .await?;
 
-    let lookups: Vec<Ref<'_>> = refs.iter().map(|conversation| Ref::of(conversation)).collect();
     let mut known: HashMap<usize, ConversationId> = HashMap::new();
     let mut places = HashMap::with_capacity(refs.len());
-    for row in answers(connection, SELECT_PLACES, &lookups).await? {
+    for row in answers {
         let index = usize::try_from(row.try_get::<i64, _>(0).map_err(store_error)?).unwrap_or(usize::MAX);
         let conversation = row.try_get::<Uuid, _>(1).map_err(store_error)?.into();
         let session: Option<Uuid> = row.try_get(2).map_err(store_error)?;
         let has_history = row.try_get(3).map_err(store_error)?;
         known.insert(index, conversation);
-        if let (Some(session), Some(reference)) = (session, refs.get(index)) {
+        if let (Some(session), Some((_, reference))) = (session, refs.get(index)) {
             places.insert(*reference, Place { conversation, session: session.into(), has_history });
         }
     }
 
-    let mut conversations = Vec::new();
-    for (index, reference) in refs.iter().enumerate() {
+    let mut opened: Vec<(ConversationId, &ConversationRef, SessionId, Timestamp)> = Vec::new();
+    for (index, (_, reference)) in refs.iter().enumerate() {
         if !places.contains_key(reference) {
-            let (event, turn) = first[reference];
+            let (at, turn) = first[reference];
             let conversation = known.get(&index).copied().unwrap_or(turn.conversation);
-            let (session, created_at) = (turn.session, event.event.received_at);
-            conversations.push(Conversation { id: conversation, r#ref: Ref::of(reference), session, created_at });
-            places.insert(*reference, Place { conversation, session, has_history: false });
+            opened.push((conversation, reference, turn.session, at));
+            places.insert(*reference, Place { conversation, session: turn.session, has_history: false });
         }
     }
-    rows(connection, INSERT_CONVERSATIONS, &conversations).await?;
-    rows(connection, INSERT_SESSIONS, &conversations).await?;
-
-    let (mut turn_rows, mut obligation_rows, mut run_rows) = (Vec::new(), Vec::new(), Vec::new());
-    for (event, turn) in turns {
-        let place = &places[&event.event.conversation];
-        turn_rows.push(Turn {
-            id: turn.id,
-            event: event.id,
-            conversation: place.conversation,
-            session: place.session,
-            agent: &turn.agent,
-            accepted_at: event.event.received_at,
-        });
-        obligation_rows.push(Obligation {
-            turn: turn.id,
-            conversation: place.conversation,
-            at: event.event.received_at,
-            columns: ObligationColumns::of(&turn.obligation),
-        });
-        run_rows.extend(turn.run.as_ref().map(|RunStart { turn, number, agent, at }| commit::RunStarted {
-            turn: *turn,
-            number: *number,
-            agent,
-            at: *at,
-        }));
-    }
-    each_row(connection, INSERT_TURNS, "turns", &turn_rows).await?;
-    each_row(connection, INSERT_OBLIGATIONS, "obligations", &obligation_rows).await?;
-    each_row(connection, commit::INSERT_RUNS, "runs", &run_rows).await?;
+    OPEN_CONVERSATIONS
+        .on_each(connection, "conversations", &opened, |(conversation, place, session, at), values| {
+            values.id(conversation.as_uuid());
+            reference(values, place);
+            values.id(session.as_uuid()).at(*at);
+        })
+        .await?;
+    INSERT_SESSIONS
+        .on_each(connection, "sessions", &opened, |(conversation, _, session, at), values| {
+            values.id(session.as_uuid()).id(conversation.as_uuid()).at(*at);
+        })
+        .await?;
     Ok(places)
 }
 
-#[derive(Serialize)]
-struct Event<'a> {
-    id: EventId,
-    r#ref: Ref<'a>,
-    external_id: &'a str,
-    revision: i64,
-    turn: Option<TurnId>,
-    text: &'a str,
-    details: Details<'a>,
-    raw: &'a str,
-    at: Timestamp,
+/// Opens the turns.
+async fn open(
+    connection: &mut SqliteConnection,
+    turns: &[(&NewEvent, &NewTurn)],
+    places: &HashMap<&ConversationRef, Place>,
+) -> Result<(), StoreError> {
+    INSERT_TURNS
+        .on_each(connection, "turns", turns, |(event, turn), values| {
+            let place = &places[&event.event.conversation];
+            values
+                .id(turn.id.as_uuid())
+                .id(event.id.as_uuid())
+                .id(place.conversation.as_uuid())
+                .id(place.session.as_uuid())
+                .add(&*turn.agent)
+                .at(event.event.received_at);
+        })
+        .await?;
+    INSERT_OBLIGATIONS
+        .on_each(connection, "obligations", turns, |(event, turn), values| {
+            let place = &places[&event.event.conversation];
+            let ObligationColumns { owed, state, work, wake_at, ended } = ObligationColumns::of(&turn.obligation);
+            values
+                .id(turn.id.as_uuid())
+                .id(place.conversation.as_uuid())
+                .add(owed)
+                .add(state)
+                .add(work)
+                .at_maybe(wake_at)
+                .at_maybe(ended.then_some(event.event.received_at))
+                .json(&turn.obligation);
+        })
+        .await?;
+    let runs: Vec<&RunStart> = turns.iter().filter_map(|(_, turn)| turn.run.as_ref()).collect();
+    start_runs(connection, &runs).await
 }
 
-impl<'a> Event<'a> {
-    fn of(new: &'a NewEvent) -> Self {
-        let event = &new.event;
-        Self {
-            id: new.id,
-            r#ref: Ref::of(&event.conversation),
-            external_id: &event.external_id,
-            revision: event.revision,
-            turn: new.turn.as_ref().map(|turn| turn.id),
-            text: &event.text,
-            details: Details::of(event),
-            raw: &event.raw,
-            at: event.received_at,
-        }
-    }
-}
-
-const INSERT_EVENTS: &str = "
+static INSERT_EVENTS: Statement = Statement::new(
+    "with r (id, channel, chat, thread, external_id, revision, turn_id, text, details, raw, received_at) as ({rows})
     insert into events
         (id, channel, chat, thread, external_id, revision, turn_id, text, details, raw, received_at)
-    select unhex(value ->> 'id', '-'), value ->> '$.ref.channel', value ->> '$.ref.chat', value ->> '$.ref.thread',
-        value ->> 'external_id', value ->> 'revision', unhex(value ->> 'turn', '-'), value ->> 'text',
-        value -> 'details', value ->> 'raw', value ->> 'at'
-    from json_each(?)
-    where true
+    select * from r where id is not null
     on conflict do nothing
-    returning id";
+    returning id",
+);
 
-/// What an event is deduplicated by.
-#[derive(Serialize)]
-struct Key<'a> {
-    channel: &'a str,
-    external_id: &'a str,
-    revision: i64,
-}
-
-impl<'a> Key<'a> {
-    fn of(new: &'a NewEvent) -> Self {
-        let event = &new.event;
-        Self { channel: event.conversation.channel.as_str(), external_id: &event.external_id, revision: event.revision }
-    }
-}
-
-const SELECT_DUPLICATES: &str = "
+static SELECT_DUPLICATES: Statement = Statement::new(
+    "with r (number, channel, external_id, revision) as ({rows})
     select e.turn_id, e.text
-    from json_each(?) as j cross join events as e
-        on e.channel = j.value ->> 'channel'
-        and e.external_id = j.value ->> 'external_id'
-        and e.revision = j.value ->> 'revision'
-    order by j.key";
+    from r cross join events as e
+        on e.channel = r.channel and e.external_id = r.external_id and e.revision = r.revision
+    order by r.number",
+);
 
-const SELECT_PLACES: &str = "
-    select j.key, c.id, c.session_id, exists (select 1 from transcript as t where t.session_id = c.session_id)
-    from json_each(?) as j cross join conversations as c
-        on c.channel = j.value ->> 'channel' and c.chat = j.value ->> 'chat' and c.thread = j.value ->> 'thread'";
+static SELECT_PLACES: Statement = Statement::new(
+    "with r (number, channel, chat, thread) as ({rows})
+    select r.number, c.id, c.session_id, exists (select 1 from transcript as t where t.session_id = c.session_id)
+    from r cross join conversations as c on c.channel = r.channel and c.chat = r.chat and c.thread = r.thread",
+);
 
-#[derive(Serialize)]
-struct Conversation<'a> {
-    id: ConversationId,
-    r#ref: Ref<'a>,
-    session: SessionId,
-    created_at: Timestamp,
-}
-
-const INSERT_CONVERSATIONS: &str = "
+static OPEN_CONVERSATIONS: Statement = Statement::new(
+    "with r (id, channel, chat, thread, session_id, created_at) as ({rows})
     insert into conversations (id, channel, chat, thread, session_id, created_at)
-    select unhex(value ->> 'id', '-'), value ->> '$.ref.channel', value ->> '$.ref.chat', value ->> '$.ref.thread',
-        unhex(value ->> 'session', '-'), value ->> 'created_at'
-    from json_each(?)
-    where true
-    on conflict (channel, chat, thread) do update set session_id = excluded.session_id";
+    select * from r where id is not null
+    on conflict (channel, chat, thread) do update set session_id = excluded.session_id",
+);
 
-const INSERT_SESSIONS: &str = "
-    insert into sessions (id, conversation_id, created_at)
-    select unhex(value ->> 'session', '-'), unhex(value ->> 'id', '-'), value ->> 'created_at' from json_each(?)";
+pub(super) static INSERT_SESSIONS: Statement = Statement::new(
+    "with r (id, conversation_id, created_at) as ({rows})
+    insert into sessions (id, conversation_id, created_at) select * from r where id is not null",
+);
 
-#[derive(Serialize)]
-struct Turn<'a> {
-    id: TurnId,
-    event: EventId,
-    conversation: ConversationId,
-    session: SessionId,
-    agent: &'a str,
-    accepted_at: Timestamp,
-}
-
-const INSERT_TURNS: &str = "
+static INSERT_TURNS: Statement = Statement::new(
+    "with r (id, event_id, conversation_id, session_id, agent, accepted_at) as ({rows})
     insert into turns (id, event_id, conversation_id, session_id, agent, accepted_at)
-    select unhex(value ->> 'id', '-'), unhex(value ->> 'event', '-'), unhex(value ->> 'conversation', '-'),
-        unhex(value ->> 'session', '-'), value ->> 'agent', value ->> 'accepted_at'
-    from json_each(?)";
+    select * from r where id is not null",
+);
 
-#[derive(Serialize)]
-struct Obligation<'a> {
-    turn: TurnId,
-    conversation: ConversationId,
-    at: Timestamp,
-    #[serde(flatten)]
-    columns: ObligationColumns<'a>,
-}
-
-const INSERT_OBLIGATIONS: &str = "
+static INSERT_OBLIGATIONS: Statement = Statement::new(
+    "with r (turn_id, conversation_id, owed, state, work, wake_at, ended_at, body) as ({rows})
     insert into obligations (turn_id, conversation_id, version, owed, state, work, wake_at, ended_at, body)
-    select unhex(value ->> 'turn', '-'), unhex(value ->> 'conversation', '-'), 1, value ->> 'owed', value ->> 'state',
-        value ->> 'work', value ->> 'wake_at', iif(value ->> 'ended', value ->> 'at', null), value -> 'body'
-    from json_each(?)";
+    select turn_id, conversation_id, 1, owed, state, work, wake_at, ended_at, body from r where turn_id is not null",
+);
 
-#[derive(Serialize)]
-struct Cursor<'a> {
-    channel: &'a str,
-    name: &'a str,
-    position: &'a str,
-}
-
-impl<'a> Cursor<'a> {
-    fn of(cursor: &'a CursorMove) -> Self {
-        Self { channel: cursor.channel.as_str(), name: &cursor.name, position: &cursor.position }
-    }
-}
-
-const MOVE_CURSORS: &str = "
-    insert into channels_cursor (channel, name, position)
-    select value ->> 'channel', value ->> 'name', value ->> 'position' from json_each(?)
-    where true
-    on conflict do update set position = excluded.position";
+static MOVE_CURSORS: Statement = Statement::new(
+    "with r (channel, name, position) as ({rows})
+    insert into channels_cursor (channel, name, position) select * from r where channel is not null
+    on conflict do update set position = excluded.position",
+);

@@ -3,16 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use rejoinder_core::{
-    Action, Class, ConversationId, ConversationRef, DeliveryId, SessionId, SignalKind, Speaker, StoreError, Timestamp,
-    TurnId, Usage, Via,
-    store::{Commit, DeliveryChange, DeliveryState, Transition, TurnChange},
+    ConversationId, ConversationRef, DeliveryId, StoreError, Timestamp, TurnId,
+    store::{Commit, NewSession, RunEnd, RunStart, Transition, TurnChange},
 };
-use serde::Serialize;
-use sqlx::{Row, SqliteConnection};
+use sqlx::{Row, SqliteConnection, sqlite::SqliteRow};
 use uuid::Uuid;
 
-use super::{Ref, answers, each_row, rows};
-use crate::sqlite::{error::store_error, stored::ObligationColumns};
+use super::{Statement, accept::INSERT_SESSIONS, reference, store_error};
+use crate::sqlite::stored::ObligationColumns;
 
 /// Carries out transitions. Those on the same turn or delivery happen in order.
 pub(super) async fn all(
@@ -37,9 +35,8 @@ fn rounds(transitions: &[&Transition]) -> Vec<Vec<usize>> {
     // For every turn and delivery, the first round that is free for it.
     let mut free: HashMap<Uuid, usize> = HashMap::with_capacity(transitions.len());
     for (index, transition) in transitions.iter().enumerate() {
-        let concerned: HashSet<Uuid> = concerned(transition).collect();
-        let round = concerned.iter().filter_map(|id| free.get(id)).copied().max().unwrap_or(0);
-        free.extend(concerned.into_iter().map(|id| (id, round + 1)));
+        let round = concerned(transition).filter_map(|id| free.get(&id)).copied().max().unwrap_or(0);
+        free.extend(concerned(transition).map(|id| (id, round + 1)));
         if round == rounds.len() {
             rounds.push(Vec::new());
         }
@@ -48,6 +45,7 @@ fn rounds(transitions: &[&Transition]) -> Vec<Vec<usize>> {
     rounds
 }
 
+/// What no two transitions of a round may have in common.
 fn concerned(transition: &Transition) -> impl Iterator<Item = Uuid> {
     let turns = transition.turns.iter().map(|change| change.turn);
     let turns = turns
@@ -73,9 +71,14 @@ async fn swap(
 ) -> Result<Vec<usize>, StoreError> {
     // A transition on several turns is looked at before anything of it is written.
     let several = round.iter().filter(|index| transitions[**index].turns.len() > 1);
-    let expected: Vec<Expected> = several.flat_map(|index| &transitions[*index].turns).map(Expected::of).collect();
-    if !expected.is_empty() {
-        let current = turns(answers(connection, SELECT_CURRENT, &expected).await?)?;
+    let changes: Vec<&TurnChange> = several.flat_map(|index| &transitions[*index].turns).collect();
+    if !changes.is_empty() {
+        let current = SELECT_CURRENT
+            .answers(connection, &changes, |change, values| {
+                values.id(change.turn.as_uuid()).add(change.expected);
+            })
+            .await?;
+        let current = turns(&current)?;
         let is_current = |change: &TurnChange| current.contains(&change.turn.as_uuid());
         round.retain(|index| {
             let turns = &transitions[*index].turns;
@@ -83,421 +86,298 @@ async fn swap(
         });
     }
 
-    let changes: Vec<Change<'_>> = round.iter().flat_map(|index| &transitions[*index].turns).map(Change::of).collect();
-    let changed = turns(answers(connection, CHANGE_OBLIGATIONS, &changes).await?)?;
+    let changes: Vec<&TurnChange> = round.iter().flat_map(|index| &transitions[*index].turns).collect();
+    let changed = CHANGE_OBLIGATIONS
+        .answers(connection, &changes, |change, values| {
+            let ObligationColumns { owed, state, work, wake_at, ended } = ObligationColumns::of(&change.obligation);
+            values
+                .id(change.turn.as_uuid())
+                .add(change.expected)
+                .add(owed)
+                .add(state)
+                .add(work)
+                .at_maybe(wake_at)
+                .at_maybe(ended.then_some(change.at))
+                .json(&change.obligation);
+        })
+        .await?;
+    let changed = turns(&changed)?;
     let is_changed = |change: &TurnChange| changed.contains(&change.turn.as_uuid());
     round.retain(|index| transitions[*index].turns.iter().all(is_changed));
     Ok(round)
 }
 
-fn turns(answered: Vec<sqlx::sqlite::SqliteRow>) -> Result<HashSet<Uuid>, StoreError> {
-    answered.iter().map(|row| row.try_get(0).map_err(store_error)).collect()
+fn turns(answers: &[SqliteRow]) -> Result<HashSet<Uuid>, StoreError> {
+    answers.iter().map(|row| row.try_get(0).map_err(store_error)).collect()
+}
+
+/// All of one part of transitions.
+fn all_of<'a, T>(transitions: &[&'a Transition], part: impl Fn(&'a Transition) -> &'a [T]) -> Vec<&'a T> {
+    transitions.iter().flat_map(|transition| part(transition)).collect()
 }
 
 /// Writes whatever else belongs to transitions that happen.
 async fn write(connection: &mut SqliteConnection, transitions: &[&Transition]) -> Result<(), StoreError> {
-    let sessions: Vec<Session> = transitions
-        .iter()
-        .flat_map(|transition| &transition.sessions)
-        .map(|session| Session { id: session.id, conversation: session.conversation, at: session.at })
-        .collect();
-    each_row(connection, INSERT_SESSIONS, "sessions", &sessions).await?;
-    each_row(connection, CHANGE_SESSIONS, "current sessions", &sessions).await?;
-
-    let withdrawals: Vec<Withdrawn<'_>> = transitions
-        .iter()
-        .flat_map(|transition| &transition.withdrawn)
-        .map(|withdrawal| Withdrawn { turn: withdrawal.turn, claim: withdrawal.claim, reason: &withdrawal.reason })
-        .collect();
-    rows(connection, WITHDRAW, &withdrawals).await?;
-
+    let sessions = all_of(transitions, |transition| &transition.sessions);
+    change_sessions(connection, &sessions).await?;
+    WITHDRAW
+        .on(connection, &all_of(transitions, |transition| &transition.withdrawn), |withdrawal, values| {
+            values.id(withdrawal.turn.as_uuid()).add(withdrawal.claim).add(&*withdrawal.reason);
+        })
+        .await?;
     insert_deliveries(connection, transitions).await?;
-
-    let changes = transitions.iter().flat_map(|transition| &transition.delivery_changes);
-    let changes: Vec<DeliveryChanged<'_>> = changes.map(DeliveryChanged::of).collect();
-    each_row(connection, CHANGE_DELIVERIES, "deliveries", &changes).await?;
-
-    let started: Vec<AttemptStarted> = transitions
-        .iter()
-        .flat_map(|transition| &transition.attempts_started)
-        .map(|attempt| AttemptStarted { delivery: attempt.delivery, number: attempt.number, at: attempt.at })
-        .collect();
-    each_row(connection, INSERT_ATTEMPTS, "attempts", &started).await?;
-
-    let ended: Vec<AttemptEnded<'_>> = transitions
-        .iter()
-        .flat_map(|transition| &transition.attempts_ended)
-        .map(|attempt| AttemptEnded {
-            delivery: attempt.delivery,
-            number: attempt.number,
-            at: attempt.at,
-            result: &attempt.result,
-            detail: attempt.detail.as_deref(),
+    let changes = all_of(transitions, |transition| &transition.delivery_changes);
+    CHANGE_DELIVERIES
+        .on_each(connection, "deliveries", &changes, |change, values| {
+            values
+                .id(change.id.as_uuid())
+                .add(change.state.as_str())
+                .add(change.attempts)
+                .at(change.next_attempt_at)
+                .add(change.labelled)
+                .json(&change.message_ids)
+                .add(change.error.as_deref())
+                .at_maybe(change.delivered_at);
         })
-        .collect();
-    each_row(connection, END_ATTEMPTS, "attempts", &ended).await?;
-
-    write_runs(connection, transitions).await?;
-
-    let lines: Vec<Line<'_>> = transitions
-        .iter()
-        .flat_map(|transition| &transition.transcript)
-        .map(|line| Line {
-            session: line.session,
-            turn: line.turn,
-            speaker: line.line.speaker,
-            text: &line.line.text,
-            at: line.line.at,
+        .await?;
+    write_attempts(connection, transitions).await?;
+    start_runs(connection, &all_of(transitions, |transition| &transition.runs_started)).await?;
+    end_runs(connection, &all_of(transitions, |transition| &transition.runs_ended)).await?;
+    WRITE_TRANSCRIPT
+        .on(connection, &all_of(transitions, |transition| &transition.transcript), |line, values| {
+            values.id(line.session.as_uuid()).id(line.turn.as_uuid());
+            values.name(line.line.speaker).add(&*line.line.text).at(line.line.at);
         })
-        .collect();
-    rows(connection, WRITE_TRANSCRIPT, &lines).await?;
-
-    let remarks: Vec<Remark<'_>> = transitions
-        .iter()
-        .flat_map(|transition| &transition.audit)
-        .map(|entry| Remark { turn: entry.turn, at: entry.at, kind: &entry.kind, detail: &entry.detail })
-        .collect();
-    each_row(connection, INSERT_AUDIT, "remarks", &remarks).await
+        .await?;
+    let audit = all_of(transitions, |transition| &transition.audit);
+    INSERT_AUDIT
+        .on_each(connection, "remarks", &audit, |entry, values| {
+            values.id(entry.turn.as_uuid()).at(entry.at).add(&*entry.kind).add(&*entry.detail);
+        })
+        .await
 }
 
-async fn write_runs(connection: &mut SqliteConnection, transitions: &[&Transition]) -> Result<(), StoreError> {
-    let started: Vec<RunStarted<'_>> = transitions
-        .iter()
-        .flat_map(|transition| &transition.runs_started)
-        .map(|run| RunStarted { turn: run.turn, number: run.number, agent: &run.agent, at: run.at })
-        .collect();
-    each_row(connection, INSERT_RUNS, "runs", &started).await?;
-
-    let ended: Vec<RunEnded<'_>> = transitions
-        .iter()
-        .flat_map(|transition| &transition.runs_ended)
-        .map(|run| RunEnded {
-            turn: run.turn,
-            number: run.number,
-            at: run.at,
-            end: &run.end,
-            detail: run.detail.as_deref(),
-            usage: run.usage.as_ref(),
+async fn change_sessions(connection: &mut SqliteConnection, sessions: &[&NewSession]) -> Result<(), StoreError> {
+    INSERT_SESSIONS
+        .on_each(connection, "sessions", sessions, |session, values| {
+            values.id(session.id.as_uuid()).id(session.conversation.as_uuid()).at(session.at);
         })
-        .collect();
-    each_row(connection, END_RUNS, "runs", &ended).await
+        .await?;
+    CHANGE_SESSIONS
+        .on_each(connection, "current sessions", sessions, |session, values| {
+            values.id(session.id.as_uuid()).id(session.conversation.as_uuid());
+        })
+        .await
+}
+
+async fn write_attempts(connection: &mut SqliteConnection, transitions: &[&Transition]) -> Result<(), StoreError> {
+    let started = all_of(transitions, |transition| &transition.attempts_started);
+    INSERT_ATTEMPTS
+        .on_each(connection, "attempts", &started, |attempt, values| {
+            values.id(attempt.delivery.as_uuid()).add(attempt.number).at(attempt.at);
+        })
+        .await?;
+    let ended = all_of(transitions, |transition| &transition.attempts_ended);
+    END_ATTEMPTS
+        .on_each(connection, "attempts", &ended, |attempt, values| {
+            values.id(attempt.delivery.as_uuid()).add(attempt.number).at(attempt.at);
+            values.add(&*attempt.result).add(attempt.detail.as_deref());
+        })
+        .await
+}
+
+pub(super) async fn start_runs(connection: &mut SqliteConnection, runs: &[&RunStart]) -> Result<(), StoreError> {
+    INSERT_RUNS
+        .on_each(connection, "runs", runs, |run, values| {
+            values.id(run.turn.as_uuid()).add(run.number).add(&*run.agent).at(run.at);
+        })
+        .await
+}
+
+async fn end_runs(connection: &mut SqliteConnection, runs: &[&RunEnd]) -> Result<(), StoreError> {
+    END_RUNS
+        .on_each(connection, "runs", runs, |run, values| {
+            values.id(run.turn.as_uuid()).add(run.number).at(run.at).add(&*run.end).add(run.detail.as_deref());
+            match &run.usage {
+                Some(usage) => values.json(usage),
+                None => values.add(None::<&str>),
+            };
+        })
+        .await
 }
 
 /// Inserts deliveries, each after all earlier ones of its conversation.
 async fn insert_deliveries(connection: &mut SqliteConnection, transitions: &[&Transition]) -> Result<(), StoreError> {
-    let records = || transitions.iter().flat_map(|transition| &transition.deliveries).map(|delivery| delivery.record());
+    let new = all_of(transitions, |transition| &transition.deliveries);
     let mut index = HashMap::new();
-    let mut refs: Vec<(&ConversationRef, Timestamp)> = Vec::new();
-    for record in records() {
+    let mut refs: Vec<(i64, &ConversationRef, Timestamp)> = Vec::new();
+    for delivery in &new {
+        let record = delivery.record();
         index.entry(&record.conversation).or_insert_with(|| {
-            refs.push((&record.conversation, record.created_at));
-            refs.len() - 1
+            let number = refs.len();
+            refs.push((i64::try_from(number).unwrap_or(i64::MAX), &record.conversation, record.created_at));
+            number
         });
     }
-    if refs.is_empty() {
-        return Ok(());
-    }
-
-    let lookups: Vec<Ref<'_>> = refs.iter().map(|(conversation, _)| Ref::of(conversation)).collect();
+    let answers = SELECT_LINES
+        .answers(connection, &refs, |(number, conversation, _), values| {
+            values.add(*number);
+            reference(values, conversation);
+        })
+        .await?;
     let mut lines: Vec<Option<(ConversationId, i64)>> = vec![None; refs.len()];
-    for row in answers(connection, SELECT_LINES, &lookups).await? {
-        let key = usize::try_from(row.try_get::<i64, _>(0).map_err(store_error)?).unwrap_or(usize::MAX);
+    for row in answers {
+        let number = usize::try_from(row.try_get::<i64, _>(0).map_err(store_error)?).unwrap_or(usize::MAX);
         let conversation: Uuid = row.try_get(1).map_err(store_error)?;
-        if let Some(line) = lines.get_mut(key) {
+        if let Some(line) = lines.get_mut(number) {
             *line = Some((conversation.into(), row.try_get(2).map_err(store_error)?));
         }
     }
     // A conversation where nobody has spoken yet: the first that it has is from us.
-    let mut unknown = Vec::new();
-    for (line, (conversation, at)) in lines.iter_mut().zip(&refs) {
+    let mut unknown: Vec<(ConversationId, &ConversationRef, Timestamp)> = Vec::new();
+    for (line, (_, conversation, at)) in lines.iter_mut().zip(&refs) {
         if line.is_none() {
             let id = ConversationId::new(*at);
-            unknown.push(Conversation { id, r#ref: Ref::of(conversation), created_at: *at });
+            unknown.push((id, conversation, *at));
             *line = Some((id, 0));
         }
     }
-    each_row(connection, INSERT_CONVERSATIONS, "conversations", &unknown).await?;
-
-    let inserted: Vec<Delivery<'_>> = records()
-        .map(|record| {
-            let line = lines[index[&record.conversation]].as_mut();
-            let (conversation, seq) = line.expect("every conversation was found or made");
-            *seq += 1;
-            Delivery {
-                id: record.id,
-                turn: record.turn,
-                claim: record.claim,
-                part: record.part,
-                parts: record.parts,
-                conversation: *conversation,
-                seq: *seq,
-                class: record.class,
-                signal: record.signal,
-                via: &record.via,
-                is_copy: record.is_copy,
-                action: &record.action,
-                state: record.state.as_str(),
-                attempts: record.attempts,
-                next_attempt_at: record.next_attempt_at,
-                labelled: record.labelled,
-                message_ids: &record.message_ids,
-                error: record.error.as_deref(),
-                created_at: record.created_at,
-                delivered_at: record.delivered_at,
-                fetched_at: record.fetched_at,
-            }
+    INSERT_CONVERSATIONS
+        .on_each(connection, "conversations", &unknown, |(id, conversation, at), values| {
+            values.id(id.as_uuid());
+            reference(values, conversation);
+            values.at(*at);
         })
-        .collect();
-    each_row(connection, INSERT_DELIVERIES, "deliveries", &inserted).await
+        .await?;
+
+    let placed = new.iter().map(|delivery| {
+        let record = delivery.record();
+        let line = lines[index[&record.conversation]].as_mut();
+        let (conversation, seq) = line.expect("every conversation was found or made");
+        *seq += 1;
+        (record, *conversation, *seq)
+    });
+    let placed: Vec<_> = placed.collect();
+    INSERT_DELIVERIES
+        .on_each(connection, "deliveries", &placed, |(record, conversation, seq), values| {
+            values
+                .id(record.id.as_uuid())
+                .id(record.turn.as_uuid())
+                .add(record.claim)
+                .add(record.part)
+                .add(record.parts)
+                .id(conversation.as_uuid())
+                .add(*seq)
+                .name(record.class)
+                .add(record.signal.as_str())
+                .json(&record.via)
+                .add(record.is_copy)
+                .json(&record.action)
+                .add(record.state.as_str())
+                .add(record.attempts)
+                .at(record.next_attempt_at)
+                .add(record.labelled)
+                .json(&record.message_ids)
+                .add(record.error.as_deref())
+                .at(record.created_at)
+                .at_maybe(record.delivered_at)
+                .at_maybe(record.fetched_at);
+        })
+        .await
 }
 
-#[derive(Serialize)]
-struct Expected {
-    turn: TurnId,
-    expected: i64,
-}
+static SELECT_CURRENT: Statement = Statement::new(
+    "with r (turn_id, expected) as ({rows})
+    select o.turn_id from r cross join obligations as o on o.turn_id = r.turn_id and o.version = r.expected",
+);
 
-impl Expected {
-    const fn of(change: &TurnChange) -> Self {
-        Self { turn: change.turn, expected: change.expected }
-    }
-}
-
-const SELECT_CURRENT: &str = "
-    select o.turn_id
-    from json_each(?) as j cross join obligations as o
-        on o.turn_id = unhex(j.value ->> 'turn', '-') and o.version = j.value ->> 'expected'";
-
-#[derive(Serialize)]
-struct Change<'a> {
-    turn: TurnId,
-    expected: i64,
-    at: Timestamp,
-    #[serde(flatten)]
-    columns: ObligationColumns<'a>,
-}
-
-impl<'a> Change<'a> {
-    fn of(change: &'a TurnChange) -> Self {
-        let columns = ObligationColumns::of(&change.obligation);
-        Self { turn: change.turn, expected: change.expected, at: change.at, columns }
-    }
-}
-
-const CHANGE_OBLIGATIONS: &str = "
+static CHANGE_OBLIGATIONS: Statement = Statement::new(
+    "with r (turn_id, expected, owed, state, work, wake_at, ended_at, body) as ({rows})
     update obligations set
         version = version + 1,
-        owed = c.value ->> 'owed',
-        state = c.value ->> 'state',
-        work = c.value ->> 'work',
-        wake_at = c.value ->> 'wake_at',
-        ended_at = iif(c.value ->> 'ended', coalesce(ended_at, c.value ->> 'at'), null),
-        body = c.value -> 'body'
-    from json_each(?) as c
-    where turn_id = unhex(c.value ->> 'turn', '-') and version = c.value ->> 'expected'
-    returning turn_id";
+        owed = r.owed,
+        state = r.state,
+        work = r.work,
+        wake_at = r.wake_at,
+        ended_at = iif(r.ended_at is null, null, coalesce(obligations.ended_at, r.ended_at)),
+        body = r.body
+    from r
+    where obligations.turn_id = r.turn_id and obligations.version = r.expected
+    returning turn_id",
+);
 
-#[derive(Serialize)]
-struct Session {
-    id: SessionId,
-    conversation: ConversationId,
-    at: Timestamp,
-}
+static CHANGE_SESSIONS: Statement = Statement::new(
+    "with r (id, conversation_id) as ({rows})
+    update conversations set session_id = r.id from r where conversations.id = r.conversation_id",
+);
 
-const INSERT_SESSIONS: &str = "
-    insert into sessions (id, conversation_id, created_at)
-    select unhex(value ->> 'id', '-'), unhex(value ->> 'conversation', '-'), value ->> 'at' from json_each(?)";
+static WITHDRAW: Statement = Statement::new(
+    "with r (turn_id, claim, reason) as ({rows})
+    update deliveries set state = 'withdrawn', error = r.reason from r
+    where deliveries.turn_id = r.turn_id and deliveries.claim = r.claim and deliveries.state = 'pending'
+        and not exists (select 1 from attempts as a where a.delivery_id = deliveries.id)",
+);
 
-const CHANGE_SESSIONS: &str = "
-    update conversations set session_id = unhex(s.value ->> 'id', '-') from json_each(?) as s
-    where conversations.id = unhex(s.value ->> 'conversation', '-')";
+static SELECT_LINES: Statement = Statement::new(
+    "with r (number, channel, chat, thread) as ({rows})
+    select r.number, c.id, coalesce((select max(d.seq) from deliveries as d where d.conversation_id = c.id), 0)
+    from r cross join conversations as c on c.channel = r.channel and c.chat = r.chat and c.thread = r.thread",
+);
 
-#[derive(Serialize)]
-struct Withdrawn<'a> {
-    turn: TurnId,
-    claim: u32,
-    reason: &'a str,
-}
+static INSERT_CONVERSATIONS: Statement = Statement::new(
+    "with r (id, channel, chat, thread, created_at) as ({rows})
+    insert into conversations (id, channel, chat, thread, created_at) select * from r where id is not null",
+);
 
-const WITHDRAW: &str = "
-    update deliveries set state = 'withdrawn', error = w.value ->> 'reason' from json_each(?) as w
-    where deliveries.turn_id = unhex(w.value ->> 'turn', '-') and deliveries.claim = w.value ->> 'claim'
-        and deliveries.state = 'pending'
-        and not exists (select 1 from attempts as a where a.delivery_id = deliveries.id)";
-
-#[derive(Serialize)]
-struct Conversation<'a> {
-    id: ConversationId,
-    r#ref: Ref<'a>,
-    created_at: Timestamp,
-}
-
-const SELECT_LINES: &str = "
-    select j.key, c.id, coalesce((select max(d.seq) from deliveries as d where d.conversation_id = c.id), 0)
-    from json_each(?) as j cross join conversations as c
-        on c.channel = j.value ->> 'channel' and c.chat = j.value ->> 'chat' and c.thread = j.value ->> 'thread'";
-
-const INSERT_CONVERSATIONS: &str = "
-    insert into conversations (id, channel, chat, thread, session_id, created_at)
-    select unhex(value ->> 'id', '-'), value ->> '$.ref.channel', value ->> '$.ref.chat', value ->> '$.ref.thread',
-        null, value ->> 'created_at'
-    from json_each(?)";
-
-#[derive(Serialize)]
-struct Delivery<'a> {
-    id: DeliveryId,
-    turn: TurnId,
-    claim: u32,
-    part: u32,
-    parts: u32,
-    conversation: ConversationId,
-    seq: i64,
-    class: Class,
-    signal: SignalKind,
-    via: &'a Via,
-    is_copy: bool,
-    action: &'a Action,
-    state: &'static str,
-    attempts: u32,
-    next_attempt_at: Timestamp,
-    labelled: bool,
-    message_ids: &'a [String],
-    error: Option<&'a str>,
-    created_at: Timestamp,
-    delivered_at: Option<Timestamp>,
-    fetched_at: Option<Timestamp>,
-}
-
-const INSERT_DELIVERIES: &str = "
+static INSERT_DELIVERIES: Statement = Statement::new(
+    "with r (id, turn_id, claim, part, parts, conversation_id, seq, class, signal, via, is_copy, action, state, attempts,
+        next_attempt_at, labelled, message_ids, error, created_at, delivered_at, fetched_at) as ({rows})
     insert into deliveries
         (id, turn_id, claim, part, parts, conversation_id, seq, class, signal, via, is_copy, action, state, attempts,
         next_attempt_at, labelled, message_ids, error, created_at, delivered_at, fetched_at)
-    select unhex(value ->> 'id', '-'), unhex(value ->> 'turn', '-'), value ->> 'claim', value ->> 'part',
-        value ->> 'parts', unhex(value ->> 'conversation', '-'), value ->> 'seq', value -> 'class', value -> 'signal',
-        value -> 'via', value ->> 'is_copy', value -> 'action', value ->> 'state', value ->> 'attempts',
-        value ->> 'next_attempt_at', value ->> 'labelled', value -> 'message_ids', value ->> 'error',
-        value ->> 'created_at', value ->> 'delivered_at', value ->> 'fetched_at'
-    from json_each(?)";
+    select * from r where id is not null",
+);
 
-#[derive(Serialize)]
-struct DeliveryChanged<'a> {
-    id: DeliveryId,
-    state: DeliveryState,
-    attempts: u32,
-    next_attempt_at: Timestamp,
-    labelled: bool,
-    message_ids: &'a [String],
-    error: Option<&'a str>,
-    delivered_at: Option<Timestamp>,
-}
-
-impl<'a> DeliveryChanged<'a> {
-    fn of(change: &'a DeliveryChange) -> Self {
-        Self {
-            id: change.id,
-            state: change.state,
-            attempts: change.attempts,
-            next_attempt_at: change.next_attempt_at,
-            labelled: change.labelled,
-            message_ids: &change.message_ids,
-            error: change.error.as_deref(),
-            delivered_at: change.delivered_at,
-        }
-    }
-}
-
-const CHANGE_DELIVERIES: &str = "
+static CHANGE_DELIVERIES: Statement = Statement::new(
+    "with r (id, state, attempts, next_attempt_at, labelled, message_ids, error, delivered_at) as ({rows})
     update deliveries set
-        state = c.value ->> 'state',
-        attempts = c.value ->> 'attempts',
-        next_attempt_at = c.value ->> 'next_attempt_at',
-        labelled = c.value ->> 'labelled',
-        message_ids = c.value -> 'message_ids',
-        error = c.value ->> 'error',
-        delivered_at = c.value ->> 'delivered_at'
-    from json_each(?) as c
-    where deliveries.id = unhex(c.value ->> 'id', '-')";
+        state = r.state, attempts = r.attempts, next_attempt_at = r.next_attempt_at, labelled = r.labelled,
+        message_ids = r.message_ids, error = r.error, delivered_at = r.delivered_at
+    from r
+    where deliveries.id = r.id",
+);
 
-#[derive(Serialize)]
-struct AttemptStarted {
-    delivery: DeliveryId,
-    number: u32,
-    at: Timestamp,
-}
+static INSERT_ATTEMPTS: Statement = Statement::new(
+    "with r (delivery_id, number, started_at) as ({rows})
+    insert into attempts (delivery_id, number, started_at) select * from r where delivery_id is not null",
+);
 
-const INSERT_ATTEMPTS: &str = "
-    insert into attempts (delivery_id, number, started_at)
-    select unhex(value ->> 'delivery', '-'), value ->> 'number', value ->> 'at' from json_each(?)";
+static END_ATTEMPTS: Statement = Statement::new(
+    "with r (delivery_id, number, ended_at, result, detail) as ({rows})
+    update attempts set ended_at = r.ended_at, result = r.result, detail = r.detail
+    from r
+    where attempts.delivery_id = r.delivery_id and attempts.number = r.number",
+);
 
-#[derive(Serialize)]
-struct AttemptEnded<'a> {
-    delivery: DeliveryId,
-    number: u32,
-    at: Timestamp,
-    result: &'a str,
-    detail: Option<&'a str>,
-}
+static INSERT_RUNS: Statement = Statement::new(
+    "with r (turn_id, number, agent, started_at) as ({rows})
+    insert into runs (turn_id, number, agent, started_at) select * from r where turn_id is not null",
+);
 
-const END_ATTEMPTS: &str = "
-    update attempts set ended_at = e.value ->> 'at', result = e.value ->> 'result', detail = e.value ->> 'detail'
-    from json_each(?) as e
-    where delivery_id = unhex(e.value ->> 'delivery', '-') and number = e.value ->> 'number'";
+static END_RUNS: Statement = Statement::new(
+    "with r (turn_id, number, ended_at, ending, detail, usage) as ({rows})
+    update runs set ended_at = r.ended_at, ending = r.ending, detail = r.detail, usage = r.usage
+    from r
+    where runs.turn_id = r.turn_id and runs.number = r.number",
+);
 
-#[derive(Serialize)]
-pub(super) struct RunStarted<'a> {
-    pub(super) turn: TurnId,
-    pub(super) number: u32,
-    pub(super) agent: &'a str,
-    pub(super) at: Timestamp,
-}
+static WRITE_TRANSCRIPT: Statement = Statement::new(
+    "with r (session_id, turn_id, speaker, text, at) as ({rows})
+    insert into transcript (session_id, turn_id, speaker, text, at) select * from r where session_id is not null
+    on conflict do update set text = excluded.text, at = excluded.at",
+);
 
-pub(super) const INSERT_RUNS: &str = "
-    insert into runs (turn_id, number, agent, started_at)
-    select unhex(value ->> 'turn', '-'), value ->> 'number', value ->> 'agent', value ->> 'at' from json_each(?)";
-
-#[derive(Serialize)]
-struct RunEnded<'a> {
-    turn: TurnId,
-    number: u32,
-    at: Timestamp,
-    end: &'a str,
-    detail: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<&'a Usage>,
-}
-
-const END_RUNS: &str = "
-    update runs set
-        ended_at = e.value ->> 'at', ending = e.value ->> 'end', detail = e.value ->> 'detail',
-        usage = e.value -> 'usage'
-    from json_each(?) as e
-    where turn_id = unhex(e.value ->> 'turn', '-') and number = e.value ->> 'number'";
-
-#[derive(Serialize)]
-struct Line<'a> {
-    session: SessionId,
-    turn: TurnId,
-    speaker: Speaker,
-    text: &'a str,
-    at: Timestamp,
-}
-
-const WRITE_TRANSCRIPT: &str = "
-    insert into transcript (session_id, turn_id, speaker, text, at)
-    select unhex(value ->> 'session', '-'), unhex(value ->> 'turn', '-'), value ->> 'speaker', value ->> 'text',
-        value ->> 'at'
-    from json_each(?)
-    where true
-    on conflict do update set text = excluded.text, at = excluded.at";
-
-#[derive(Serialize)]
-struct Remark<'a> {
-    turn: TurnId,
-    at: Timestamp,
-    kind: &'a str,
-    detail: &'a str,
-}
-
-const INSERT_AUDIT: &str = "
-    insert into audit (turn_id, at, kind, detail)
-    select unhex(value ->> 'turn', '-'), value ->> 'at', value ->> 'kind', value ->> 'detail' from json_each(?)";
+static INSERT_AUDIT: Statement = Statement::new(
+    "with r (turn_id, at, kind, detail) as ({rows})
+    insert into audit (turn_id, at, kind, detail) select * from r where turn_id is not null",
+);

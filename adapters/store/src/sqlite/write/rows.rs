@@ -1,0 +1,146 @@
+//! Statements on many rows at once.
+
+use std::sync::{Arc, OnceLock};
+
+use rejoinder_core::{StoreError, Timestamp};
+use serde::Serialize;
+use sqlx::{
+    Arguments, AssertSqlSafe, Encode, Sqlite, SqliteConnection, Type,
+    sqlite::{SqliteArguments, SqliteRow},
+};
+use uuid::Uuid;
+
+use super::store_error;
+
+/// A statement is prepared for 1, 2, 4, … rows, up to two to the power of this less one.
+const SIZES: usize = 7;
+
+/// The most rows that one execution takes.
+const MOST: usize = 1 << (SIZES - 1);
+
+/// A statement that begins `with r (column, …) as ({rows})`.
+///
+/// It is prepared once for each power of two of rows, and kept prepared. What is left of the rows is
+/// null: a statement must ignore rows whose first column is.
+pub(super) struct Statement {
+    sql: &'static str,
+    texts: [OnceLock<Arc<str>>; SIZES],
+}
+
+impl Statement {
+    pub(super) const fn new(sql: &'static str) -> Self {
+        Self { sql, texts: [const { OnceLock::new() }; SIZES] }
+    }
+
+    /// The names in the first parentheses.
+    fn columns(&self) -> usize {
+        self.sql.split(')').next().map_or(0, |head| head.matches(',').count() + 1)
+    }
+
+    fn text(&self, size: usize) -> Arc<str> {
+        let text = self.texts[size].get_or_init(|| {
+            let row = format!("({})", vec!["?"; self.columns()].join(","));
+            let rows = format!("values {}", vec![row; 1 << size].join(","));
+            self.sql.replacen("{rows}", &rows, 1).into()
+        });
+        Arc::clone(text)
+    }
+
+    /// The statement for `rows`, in as many executions as it takes.
+    fn queries<'a, T>(
+        &'a self,
+        rows: &'a [T],
+        values: impl Fn(&T, &mut Values) + 'a,
+    ) -> impl Iterator<Item = (Arc<str>, SqliteArguments)> + 'a {
+        rows.chunks(MOST).map(move |rows| {
+            let size = rows.len().next_power_of_two().trailing_zeros() as usize;
+            let mut bound = Values(SqliteArguments::default());
+            bound.0.reserve(rows.len() * self.columns(), 0);
+            for row in rows {
+                values(row, &mut bound);
+            }
+            debug_assert_eq!(bound.0.len(), rows.len() * self.columns(), "{}", self.sql);
+            (self.text(size), bound.0)
+        })
+    }
+
+    /// Executes the statement on `rows`, and returns how many rows of the database it touched.
+    pub(super) async fn on<T>(
+        &self,
+        connection: &mut SqliteConnection,
+        rows: &[T],
+        values: impl Fn(&T, &mut Values),
+    ) -> Result<u64, StoreError> {
+        let mut touched = 0;
+        for (sql, bound) in self.queries(rows, values) {
+            let query = sqlx::query_with(AssertSqlSafe(sql), bound);
+            touched += query.execute(&mut *connection).await.map_err(store_error)?.rows_affected();
+        }
+        Ok(touched)
+    }
+
+    /// Executes the statement on `rows`, each of which must touch one row of the database.
+    pub(super) async fn on_each<T>(
+        &self,
+        connection: &mut SqliteConnection,
+        what: &str,
+        rows: &[T],
+        values: impl Fn(&T, &mut Values),
+    ) -> Result<(), StoreError> {
+        let touched = self.on(connection, rows, values).await?;
+        if touched == rows.len() as u64 {
+            Ok(())
+        } else {
+            Err(StoreError::Failed(format!("{touched} of {} changes of {what} found their row", rows.len())))
+        }
+    }
+
+    /// Executes the statement on `rows`, and returns what it answers.
+    pub(super) async fn answers<T>(
+        &self,
+        connection: &mut SqliteConnection,
+        rows: &[T],
+        values: impl Fn(&T, &mut Values),
+    ) -> Result<Vec<SqliteRow>, StoreError> {
+        let mut answers = Vec::with_capacity(rows.len());
+        for (sql, bound) in self.queries(rows, values) {
+            let query = sqlx::query_with(AssertSqlSafe(sql), bound);
+            answers.extend(query.fetch_all(&mut *connection).await.map_err(store_error)?);
+        }
+        Ok(answers)
+    }
+}
+
+/// The values of a row, in the order of its columns.
+pub(super) struct Values(SqliteArguments);
+
+impl Values {
+    pub(super) fn add<'q, T: Encode<'q, Sqlite> + Type<Sqlite>>(&mut self, value: T) -> &mut Self {
+        self.0.add(value).expect("numbers, text and bytes can be bound");
+        self
+    }
+
+    pub(super) fn id(&mut self, id: Uuid) -> &mut Self {
+        self.add(id)
+    }
+
+    pub(super) fn at(&mut self, at: Timestamp) -> &mut Self {
+        self.add(at.as_millis())
+    }
+
+    pub(super) fn at_maybe(&mut self, at: Option<Timestamp>) -> &mut Self {
+        self.add(at.map(Timestamp::as_millis))
+    }
+
+    pub(super) fn json<T: Serialize + ?Sized>(&mut self, value: &T) -> &mut Self {
+        self.add(serde_json::to_string(value).expect("its maps have no keys but text"))
+    }
+
+    /// A value by the bare name that serde gives it.
+    pub(super) fn name<T: Serialize>(&mut self, value: T) -> &mut Self {
+        match serde_json::to_value(value) {
+            Ok(serde_json::Value::String(name)) => self.add(name),
+            other => unreachable!("an enum without fields is a name, not {other:?}"),
+        }
+    }
+}
