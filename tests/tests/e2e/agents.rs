@@ -203,7 +203,7 @@ async fn a_silent_agent_hands_the_turn_to_the_orchestrator() {
         .start()
         .await;
 
-    asked(&gateway, "hello", "I will take this one.", Some("silent"), "handoff:orchestrator").await;
+    asked(&gateway, "hello", "I will take this one.", Some("silent"), "the ladder hands it to `orchestrator`").await;
 }
 
 /// B1: what waits in line is deferred at most, and gets its own answer.
