@@ -33,28 +33,36 @@ pub struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  rejoinder                                 run the gateway with what is configured, or with the defaults
+  rejoinder                                 run the gateway
   rejoinder init                            connect an agent: writes rejoinder.toml
   rejoinder config check                    say what is wrong with the configuration
   rejoinder turns list --state overdue      what should have happened and has not
   rejoinder turns explain 0199a1            why a turn ended as it did
 
-Environment: REJOINDER_CONFIG and REJOINDER_DATA stand for --config and --data; REJOINDER__SERVER__LISTEN and the
-like set any key of the configuration.";
+Environment:
+  REJOINDER_CONFIG, REJOINDER_DATA          stand for --config and --data
+  REJOINDER__SERVER__LISTEN, ...            set any key of the configuration";
 
 #[derive(Clone, Debug, Args)]
 struct Global {
     /// The configuration: else $REJOINDER_CONFIG, ./rejoinder.toml, ~/.config/rejoinder/rejoinder.toml, or none
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, help_heading = "Global options", value_name = "FILE")]
     config: Option<PathBuf>,
     /// Where the database and tokens are: else $XDG_DATA_HOME/rejoinder or ~/.local/share/rejoinder
-    #[arg(long, global = true, value_name = "DIR", env = "REJOINDER_DATA", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Global options",
+        value_name = "DIR",
+        env = "REJOINDER_DATA",
+        hide_env_values = true
+    )]
     data: Option<PathBuf>,
     /// For whom log lines are written
-    #[arg(long, global = true, value_enum)]
+    #[arg(long, global = true, help_heading = "Global options", value_enum)]
     log_format: Option<Format>,
     /// The least important log line that is written
-    #[arg(long, global = true, value_enum)]
+    #[arg(long, global = true, help_heading = "Global options", value_enum)]
     log_level: Option<Level>,
 }
 
@@ -175,9 +183,12 @@ impl Global {
     fn data_dir(&self) -> Result<PathBuf, Failure> {
         let given = self.data.clone().filter(|path| !path.as_os_str().is_empty());
         let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-        given.or_else(|| user_data_dir(variable("XDG_DATA_HOME").as_deref(), variable("HOME").as_deref())).ok_or_else(
-            || Failure::Usage("where is data to be kept? Say --data DIR, or set REJOINDER_DATA or HOME".to_owned()),
-        )
+        let usual = || user_data_dir(variable("XDG_DATA_HOME").as_deref(), variable("HOME").as_deref());
+        let unknown =
+            || Failure::Usage("where is data to be kept? Say --data DIR, or set REJOINDER_DATA or HOME".into());
+        let path = given.or_else(usual).ok_or_else(unknown)?;
+        // Absolute, so that the paths that are printed can be used anywhere.
+        Ok(std::path::absolute(path).context("the working directory is unknown")?)
     }
 }
 

@@ -1,9 +1,12 @@
 //! What is written to standard error.
 
-use std::io::{self, IsTerminal};
+use std::{
+    io::{self, IsTerminal},
+    panic,
+};
 
 use rejoinder_config::{Log, LogFormat, LogLevel};
-use tracing::{Subscriber, level_filters::LevelFilter};
+use tracing::{Subscriber, error, level_filters::LevelFilter};
 use tracing_subscriber::{Layer, filter::Targets, fmt, layer::SubscriberExt, registry, util::SubscriberInitExt};
 
 /// Starts logging. A second call, in the same process, changes nothing.
@@ -13,6 +16,10 @@ pub(crate) fn start(log: Log) {
         LogFormat::Text => registry().with(text().with_filter(filter(log.level))).try_init(),
         LogFormat::Json => registry().with(json().with_filter(filter(log.level))).try_init(),
     };
+    panic::set_hook(Box::new(|panic| {
+        let location = panic.location().map(ToString::to_string);
+        error!(location, message = panic.payload_as_str(), "something panicked; the gateway goes on");
+    }));
 }
 
 fn text<S>() -> impl Layer<S>

@@ -214,13 +214,13 @@ fn an_answer_is_a_short_story() {
     assert_eq!(
         life.explained(),
         "\
-Answered with a reply of the agent's, 2.0 s after it was accepted.
+Answered with a reply of the agent's, 2 s after it was accepted.
 
 Owed: An answer, because it was said in a direct chat.
 
   1970-01-01T00:00:00.000Z  Accepted on telegram.main from Ada: “What is the status?”
   1970-01-01T00:00:00.000Z  Run 1: given to `main`.
-  1970-01-01T00:00:02.000Z  Run 1 ended after 2.0 s: it answered. It read 120 tokens and wrote 8.
+  1970-01-01T00:00:02.000Z  Run 1 ended after 2 s: it answered. It read 120 tokens and wrote 8.
   1970-01-01T00:00:02.000Z  The agent's answer is cleared: “All is well.”
   1970-01-01T00:00:02.000Z  Attempt 1: the platform acknowledged it as 42.
 
@@ -254,13 +254,13 @@ fn an_empty_answer_and_the_ladder_are_named() {
     assert_eq!(
         life.explained(),
         "\
-The agent said nothing (empty): the ladder spoke (say:silent), 1.0 s after it was accepted.
+The agent said nothing (empty): the ladder spoke (say:silent), 1 s after it was accepted.
 
 Owed: An answer, because it was said in a direct chat.
 
   1970-01-01T00:00:00.000Z  Accepted on telegram.main from Ada: “What is the status?”
   1970-01-01T00:00:00.000Z  Run 1: given to `main`.
-  1970-01-01T00:00:01.000Z  Run 1 ended after 1.0 s: its answer was empty.
+  1970-01-01T00:00:01.000Z  Run 1 ended after 1 s: its answer was empty.
   1970-01-01T00:00:01.000Z  The agent said nothing, so the ladder says `silent`: “Words of silent.”
   1970-01-01T00:00:01.000Z  Attempt 1: the platform acknowledged it as 43.
 
@@ -347,7 +347,7 @@ fn a_cancelled_turn_names_the_command() {
 
     let text = life.explained();
 
-    assert!(text.starts_with("Called off by the person, 3.0 s after it was accepted; turn 0000"), "{text}");
+    assert!(text.starts_with("Called off by the person, 3 s after it was accepted; turn 0000"), "{text}");
     assert!(text.contains("Called off by turn 00000000-0000-0000-0000-000000000009.\n"), "{text}");
 }
 
@@ -395,7 +395,7 @@ fn a_limit_says_when_the_next_attempt_is_due() {
     let text = life.explained();
 
     assert!(text.contains("Attempt 1: limited by the platform for 5s: Too Many Requests.\n"), "{text}");
-    assert!(text.ends_with("Next: Attempt 2 is due at 1970-01-01T00:00:05.000Z (in 5.0 s)."), "{text}");
+    assert!(text.ends_with("Next: Attempt 2 is due at 1970-01-01T00:00:05.000Z (in 5 s)."), "{text}");
 }
 
 /// D1.
@@ -414,9 +414,9 @@ fn a_crash_and_the_run_after_it_are_told() {
     let text = life.explained();
 
     let told = "\
-Run 1 ended after 5.0 s: the gateway ended while the agent ran.
+Run 1 ended after 5 s: the gateway ended while the agent ran.
   1970-01-01T00:00:05.000Z  Run 2: given to `main` again.
-  1970-01-01T00:00:06.000Z  Run 2 ended after 1.0 s: it answered.";
+  1970-01-01T00:00:06.000Z  Run 2 ended after 1 s: it answered.";
     assert!(text.contains(told), "{text}");
 }
 
@@ -480,7 +480,7 @@ fn a_turn_that_waits_says_for_what() {
     let text = life.explained();
 
     let next = "Next: The agent gets it when the turns before it are done. Without an answer a deferral goes out at \
-                1970-01-01T00:00:20.000Z (in 19.0 s).";
+                1970-01-01T00:00:20.000Z (in 19 s).";
     assert!(text.ends_with(next), "{text}");
 }
 

@@ -26,7 +26,8 @@ pub(super) fn span(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
         0 => format!("{} ms", duration.as_millis()),
-        1..60 => format!("{:.1} s", duration.as_secs_f64()),
+        1..60 if duration.subsec_millis() >= 50 => format!("{:.1} s", duration.as_secs_f64()),
+        1..60 => format!("{seconds} s"),
         60..3_600 => format!("{} min {} s", seconds / 60, seconds % 60),
         3_600..86_400 => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
         _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3_600),

@@ -34,7 +34,8 @@ pub(super) fn run(global: &Global) -> Result<(), Failure> {
         let address = listener.local_addr().context("the listener has no address")?;
         let gateway = Gateway::start(Setup::new(config, data_dir), address).await.map_err(anyhow::Error::new)?;
         match format {
-            LogFormat::Text => output::print(banner(gateway.notes(), &source))?,
+            // Whoever closed our output does not want it; the gateway runs all the same.
+            LogFormat::Text => drop(output::print(banner(gateway.notes(), &source))),
             LogFormat::Json => log_start(gateway.notes(), &source),
         }
         for remark in &gateway.notes().remarks {
@@ -91,7 +92,9 @@ fn banner(notes: &Notes, source: &ConfigSource) -> String {
     line("admin", format!("{}/admin/api/turns, with {}", notes.url, token_words(&notes.admin)));
     for agent in &notes.agents {
         let role = if agent.is_default && notes.agents.len() > 1 { ", the default" } else { "" };
-        line("agent", format!("{}: {}{role}", agent.name, agent.description));
+        let name =
+            if agent.description.starts_with(&*agent.name) { String::new() } else { format!("{}: ", agent.name) };
+        line("agent", format!("{name}{}{role}", agent.description));
     }
     if notes.agents.iter().any(|agent| agent.is_default && agent.kind == "front-desk") {
         line("", "It answers by itself, without a model. `rejoinder init` connects an agent.".to_owned());

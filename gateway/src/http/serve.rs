@@ -23,7 +23,10 @@ const MAX_CONNECTIONS: usize = 8192;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The largest head of a request, in bytes.
-const MAX_HEAD: usize = 64 * 1024;
+const MAX_HEAD: usize = 32 * 1024;
+
+/// How much of a connection is kept in memory each way, in bytes.
+const MAX_BUFFER: usize = 64 * 1024;
 
 /// How long to wait when no connection can be accepted: all file descriptors are in use.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -48,7 +51,7 @@ pub(crate) async fn accept(listener: TcpListener, router: Router, shutdown: &Can
     let connections = Connections { tasks: TaskTracker::new(), closing: CancellationToken::new() };
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_HEAD);
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_header_size(MAX_HEAD).max_buf_size(MAX_BUFFER);
     loop {
         let next = async {
             let place = Arc::clone(&places).acquire_owned().await;

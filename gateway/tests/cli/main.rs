@@ -1,0 +1,185 @@
+//! The binary's command line: what it prints, and what it ends with.
+
+use std::{
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use rstest::rstest;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The binary, in a folder of its own and without the environment of whoever runs the tests.
+fn rejoinder(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rejoinder"));
+    command.args(arguments).current_dir(folder).env_clear().env("HOME", folder).stdin(Stdio::null());
+    command
+}
+
+fn outcome(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = rejoinder(folder, arguments).output().unwrap();
+    (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+#[test]
+fn it_says_its_version() {
+    let (code, out, _) = outcome(folder().path(), &["--version"]);
+
+    assert_eq!((code, out), (Some(0), format!("rejoinder {}\n", env!("CARGO_PKG_VERSION"))));
+}
+
+#[rstest]
+#[case(&["fly"])]
+#[case(&["run", "--port", "1"])]
+#[case(&["turns", "show", "not an id"])]
+#[case(&["init"])]
+#[case(&["init", "--model", "m"])]
+fn a_wrong_call_ends_with_2(#[case] arguments: &[&str]) {
+    let (code, out, err) = outcome(folder().path(), arguments);
+
+    // `turns show` needs a database first, and there is none.
+    let expected = if arguments[0] == "turns" { 1 } else { 2 };
+    assert_eq!((code, out.as_str()), (Some(expected), ""), "{err}");
+    assert!(!err.is_empty());
+}
+
+#[rstest]
+#[case(&["run"])]
+#[case(&["config", "check"])]
+#[case(&["config", "show"])]
+#[case(&["turns", "list"])]
+fn a_wrong_configuration_ends_with_2_and_names_every_key(#[case] arguments: &[&str]) {
+    let folder = folder();
+    std::fs::write(folder.path().join("rejoinder.toml"), "[server]\nlistn = 1\ndrain = \"soon\"\n").unwrap();
+
+    let (code, out, err) = outcome(folder.path(), arguments);
+
+    assert_eq!((code, out.as_str()), (Some(2), ""));
+    assert!(err.contains("server.listn") && err.contains("rejoinder.toml:2"), "{err}");
+    assert!(err.contains("server.drain") && err.contains("rejoinder.toml:3"), "{err}");
+}
+
+#[test]
+fn a_configuration_that_was_asked_for_must_be_there() {
+    let (code, _, err) = outcome(folder().path(), &["--config", "missing.toml", "config", "check"]);
+
+    assert_eq!(code, Some(2));
+    assert!(err.contains("missing.toml") && err.contains("--config"), "{err}");
+}
+
+#[test]
+fn problems_are_listed_for_programs_too() {
+    let folder = folder();
+    std::fs::write(folder.path().join("rejoinder.toml"), "[server]\nlistn = 1\n").unwrap();
+
+    let (code, out, _) = outcome(folder.path(), &["config", "check", "--json"]);
+
+    let checked: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, &checked["ok"]), (Some(2), &false.into()));
+    assert_eq!(checked["problems"][0]["key"], "server.listn");
+}
+
+#[test]
+fn the_configuration_is_shown_without_its_secrets() {
+    let folder = folder();
+    let config = "[admin]\ntoken = \"very-secret\"\n[channels.webhook.x]\ntoken = \"also-secret\"\n";
+    std::fs::write(folder.path().join("rejoinder.toml"), config).unwrap();
+
+    for arguments in [&["config", "show"][..], &["config", "show", "--json"]] {
+        let (code, out, _) = outcome(folder.path(), arguments);
+        assert_eq!(code, Some(0));
+        assert!(out.contains("***") && !out.contains("very-secret") && !out.contains("also-secret"), "{out}");
+    }
+}
+
+#[test]
+fn the_manual_can_be_used_as_the_configuration() {
+    let folder = folder();
+    let (code, manual, _) = outcome(folder.path(), &["config", "default"]);
+    std::fs::write(folder.path().join("rejoinder.toml"), manual).unwrap();
+
+    let (checked, _, err) = outcome(folder.path(), &["config", "check"]);
+
+    assert_eq!((code, checked), (Some(0), Some(0)), "{err}");
+}
+
+#[test]
+fn what_is_open_to_this_machine_only_is_said() {
+    let folder = folder();
+    let mut command = rejoinder(folder.path(), &["config", "check"]);
+
+    let output = command.env("REJOINDER__SERVER__LISTEN", "0.0.0.0:7420").output().unwrap();
+
+    assert!(output.status.success());
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert!(out.contains("channels.webchat.main") && out.contains("access = \"token\""), "{out}");
+}
+
+#[test]
+fn without_a_database_there_is_no_turn() {
+    let folder = folder();
+
+    let (code, out, err) = outcome(folder.path(), &["turns", "list"]);
+
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(err.contains("no database") && err.contains(".local/share/rejoinder"), "{err}");
+}
+
+#[test]
+fn init_writes_what_can_be_loaded_and_does_not_write_over_it() {
+    let folder = folder();
+    let init =
+        ["init", "--agent", "openai", "--base-url", "http://127.0.0.1:1/v1", "--model", "m", "--api-key-env", "KEY"];
+
+    let (code, out, err) = outcome(folder.path(), &init);
+    let (again, _, refused) = outcome(folder.path(), &init);
+    let (forced, _, _) = outcome(folder.path(), &[&init[..], &["--force"]].concat());
+    let checked = rejoinder(folder.path(), &["config", "check"]).env("KEY", "k").output().unwrap();
+
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("m at http://127.0.0.1:1/v1") && out.contains("Set KEY"), "{out}");
+    assert_eq!((again, forced), (Some(1), Some(0)));
+    assert!(refused.contains("--force"), "{refused}");
+    assert!(checked.status.success());
+}
+
+#[test]
+fn init_says_who_answers_when_there_is_no_agent() {
+    let folder = folder();
+
+    let (code, out, _) = outcome(folder.path(), &["init", "--agent", "front-desk"]);
+
+    assert_eq!(code, Some(0));
+    assert!(out.contains("front desk"), "{out}");
+    assert!(folder.path().join("rejoinder.toml").exists());
+}
+
+#[test]
+fn an_address_that_is_in_use_is_said() {
+    let folder = folder();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+
+    let output = rejoinder(folder.path(), &["run"]).env("REJOINDER__SERVER__LISTEN", &address).output().unwrap();
+
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(err.contains(&address) && err.contains("in use"), "{err}");
+}
+
+#[test]
+fn a_data_directory_that_cannot_be_made_is_said() {
+    let folder = folder();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+
+    let mut command = rejoinder(folder.path(), &["run", "--data", "file/data"]);
+    let output = command.env("REJOINDER__SERVER__LISTEN", "127.0.0.1:0").output().unwrap();
+
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(err.contains("file/data"), "{err}");
+}

@@ -1,0 +1,81 @@
+//! Starting and stopping.
+
+use std::sync::Arc;
+
+use reqwest::StatusCode;
+use serde_json::Value;
+
+use crate::support::{Echo, HOOK_TOKEN, PATIENCE, TestGateway, json_of};
+
+#[tokio::test]
+async fn a_running_turn_may_end_while_the_gateway_stops() {
+    let (agent, release, started) = Echo::held();
+    let gateway = TestGateway::with(agent, "").await;
+    let asked = tokio::spawn(gateway.ask("test", "hello").send());
+    started.notified().await;
+
+    gateway.begins_to_stop();
+    release.notify_one();
+    let answer = json_of(asked.await.unwrap().unwrap()).await;
+    gateway.stopped().await;
+
+    assert_eq!((&answer["status"], &answer["reply"]), (&"answered".into(), &"you said: hello".into()));
+}
+
+/// Whoever waits at the end of the drain is told where the answer will be; it is there after the next start.
+#[tokio::test]
+async fn a_turn_that_outlives_the_drain_is_answered_after_the_next_start() {
+    let (agent, _never, started) = Echo::held();
+    let gateway = TestGateway::with(agent, "[server]\ndrain = \"100ms\"\n").await;
+    let asked = tokio::spawn(gateway.ask("test", "hello").send());
+    started.notified().await;
+
+    gateway.begins_to_stop();
+    let response = asked.await.unwrap().unwrap();
+    let status = response.status();
+    let accepted = json_of(response).await;
+    let data = gateway.stopped().await;
+    let gateway = TestGateway::on(data, Echo::at_once(), "").await;
+    let turn = accepted["turn_id"].as_str().unwrap();
+    let request = gateway.get(&format!("/hooks/test/turns/{turn}")).bearer_auth(HOOK_TOKEN).header("prefer", "wait=20");
+    let answer = json_of(request.send().await.unwrap()).await;
+
+    assert_eq!(status, StatusCode::ACCEPTED, "{accepted}");
+    assert!(accepted["result_url"].as_str().is_some(), "{accepted}");
+    assert_eq!(answer["reply"], "you said: hello");
+}
+
+#[tokio::test]
+async fn nothing_is_taken_in_while_it_stops() {
+    let (agent, release, started) = Echo::held();
+    let gateway = Arc::new(TestGateway::with(agent, "").await);
+    let asked = tokio::spawn(gateway.ask("test", "hello").send());
+    started.notified().await;
+
+    gateway.begins_to_stop();
+    let refused = tokio::time::timeout(PATIENCE, async {
+        // The listener closes a moment later.
+        while gateway.http.get(gateway.url("/healthz")).header("connection", "close").send().await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    });
+    refused.await.expect("new connections are refused");
+    release.notify_one();
+
+    assert_eq!(json_of(asked.await.unwrap().unwrap()).await["status"], "answered");
+}
+
+#[tokio::test]
+async fn the_database_is_whole_after_the_end() {
+    let gateway = TestGateway::start().await;
+    gateway.answered("test", "hello").await;
+
+    let data = gateway.stopped().await;
+
+    assert!(data.path().join("rejoinder.db").exists());
+    assert!(!data.path().join("rejoinder.db-wal").exists(), "the log was not written back");
+    let gateway = TestGateway::on(data, Echo::at_once(), "").await;
+    let (_, turns) = gateway.admin("turns").await;
+    assert_eq!(turns["items"].as_array().map(Vec::len), Some(1), "{turns}");
+    assert_eq!(turns["next"], Value::Null);
+}

@@ -1,0 +1,7 @@
+//! The gateway in this process, over real HTTP and a real database.
+
+mod admin;
+mod health;
+mod life;
+mod support;
+mod surface;

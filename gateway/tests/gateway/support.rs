@@ -1,0 +1,164 @@
+//! A gateway to test with.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use rejoinder::Setup;
+use rejoinder_config::{Environment, Options};
+use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, Outcome, Reply, RunEvents};
+use reqwest::{RequestBuilder, Response, StatusCode};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+
+/// How long anything may take before the test has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) const ADMIN_TOKEN: &str = "admin-token";
+pub(crate) const HOOK_TOKEN: &str = "hook-token";
+
+const CONFIG: &str = r#"
+[admin]
+token = "admin-token"
+[channels.webhook.test]
+token = "hook-token"
+[channels.webhook.other]
+token = "hook-token"
+[channels.webchat.main]
+[agents.main]
+kind = "front-desk"
+"#;
+
+/// An agent that says a text back, once it is let.
+pub(crate) struct Echo {
+    /// Runs wait for a permit of this, when it is there.
+    pub(crate) release: Option<Arc<Notify>>,
+    pub(crate) started: Arc<Notify>,
+}
+
+impl Echo {
+    pub(crate) fn at_once() -> Self {
+        Self { release: None, started: Arc::default() }
+    }
+
+    pub(crate) fn held() -> (Self, Arc<Notify>, Arc<Notify>) {
+        let (release, started) = (Arc::<Notify>::default(), Arc::<Notify>::default());
+        (Self { release: Some(Arc::clone(&release)), started: Arc::clone(&started) }, release, started)
+    }
+}
+
+#[async_trait]
+impl AgentRuntime for Echo {
+    fn describe(&self) -> String {
+        "echo".to_owned()
+    }
+
+    async fn run(&self, turn: AgentTurn, _: RunEvents, _: CancellationToken) -> Result<Outcome, AgentError> {
+        self.started.notify_one();
+        if let Some(release) = &self.release {
+            release.notified().await;
+        }
+        assert!(turn.text != "panic", "the agent was told to panic");
+        Ok(Outcome::Reply(Reply::text(format!("you said: {}", turn.text))))
+    }
+}
+
+pub(crate) struct TestGateway {
+    pub(crate) address: SocketAddr,
+    pub(crate) data: TempDir,
+    pub(crate) http: reqwest::Client,
+    shutdown: CancellationToken,
+    running: JoinHandle<Result<(), rejoinder::RunError>>,
+}
+
+impl TestGateway {
+    pub(crate) async fn start() -> Self {
+        Self::with(Echo::at_once(), "").await
+    }
+
+    pub(crate) async fn with(agent: Echo, config: &str) -> Self {
+        Self::on(tempfile::tempdir().unwrap(), agent, config).await
+    }
+
+    pub(crate) async fn on(data: TempDir, agent: Echo, config: &str) -> Self {
+        let path = data.path().join("rejoinder.toml");
+        std::fs::write(&path, format!("{CONFIG}\n{config}")).unwrap();
+        let options =
+            Options { path: Some(path), working_dir: data.path().to_owned(), environment: Environment::default() };
+        let loaded = rejoinder_config::load(&options).unwrap();
+        let setup = Setup::new(loaded.config, data.path()).with_agent("main", Arc::new(agent));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shutdown = CancellationToken::new();
+        let running = tokio::spawn(rejoinder::run(setup, listener, shutdown.clone()));
+        let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none());
+        let gateway = Self { address, data, http: http.build().unwrap(), shutdown, running };
+        gateway.is_ready().await;
+        gateway
+    }
+
+    /// Asks until it is ready.
+    async fn is_ready(&self) {
+        let asking = async {
+            loop {
+                match self.get("/readyz").send().await {
+                    Ok(response) if response.status() == StatusCode::OK => return,
+                    _ => tokio::task::yield_now().await,
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, asking).await.expect("the gateway becomes ready");
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub(crate) fn get(&self, path: &str) -> RequestBuilder {
+        self.http.get(self.url(path))
+    }
+
+    pub(crate) fn ask(&self, hook: &str, message: &str) -> RequestBuilder {
+        let body = json!({ "message": message });
+        self.http.post(self.url(&format!("/hooks/{hook}"))).bearer_auth(HOOK_TOKEN).json(&body)
+    }
+
+    /// Has a turn answered; its id.
+    pub(crate) async fn answered(&self, hook: &str, message: &str) -> String {
+        let response = self.ask(hook, message).send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK);
+        json_of(response).await["turn_id"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) async fn admin(&self, path: &str) -> (StatusCode, Value) {
+        let response = self.get(&format!("/admin/api/{path}")).bearer_auth(ADMIN_TOKEN).send().await.unwrap();
+        (response.status(), json_of(response).await)
+    }
+
+    /// Begins a soft shutdown.
+    pub(crate) fn begins_to_stop(&self) {
+        self.shutdown.cancel();
+    }
+
+    /// Waits for the end; what is left is the data.
+    pub(crate) async fn stopped(self) -> TempDir {
+        self.shutdown.cancel();
+        tokio::time::timeout(PATIENCE, self.running).await.expect("the gateway ends").unwrap().unwrap();
+        self.data
+    }
+}
+
+pub(crate) async fn json_of(response: Response) -> Value {
+    response.json().await.expect("an answer in JSON")
+}
+
+/// Checks that a response is a problem document of this status, and gives its detail.
+pub(crate) async fn problem(response: Response, status: StatusCode) -> String {
+    assert_eq!(response.status(), status);
+    assert_eq!(response.headers()["content-type"], "application/problem+json");
+    let document = json_of(response).await;
+    assert_eq!(document["status"], status.as_u16());
+    assert!(document["type"].as_str().unwrap().starts_with("urn:rejoinder:problem:"), "{document}");
+    document["detail"].as_str().unwrap().to_owned()
+}
