@@ -196,6 +196,30 @@ impl Gateway {
         assert!(!status.success(), "the gateway ended by itself, without a crash");
     }
 
+    /// From now on no file of the process may grow: to it, the disk is full.
+    ///
+    /// # Panics
+    /// When the system does not let us.
+    pub fn fills_its_disk(&self) {
+        self.limit_file_size("1");
+    }
+
+    /// Takes back [`fills_its_disk`](Self::fills_its_disk).
+    ///
+    /// # Panics
+    /// When the system does not let us.
+    pub fn has_room_again(&self) {
+        self.limit_file_size("unlimited");
+    }
+
+    fn limit_file_size(&self, limit: &str) {
+        let process = self.process.as_ref().expect("the gateway runs");
+        let limited = Command::new("prlimit")
+            .args(["--pid", &process.id().to_string(), &format!("--fsize={limit}:unlimited")])
+            .status();
+        assert!(limited.is_ok_and(|status| status.success()), "the process is limited");
+    }
+
     /// What it has logged so far.
     #[must_use]
     pub fn log(&self) -> String {
@@ -262,8 +286,11 @@ impl Gateway {
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(binary());
+        // A file that may not grow is an error to the process, not its end.
+        let mut command = Command::new("sh");
         command
+            .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
+            .arg(binary())
             .arg("--config")
             .arg(self.folder.path().join("rejoinder.toml"))
             .arg("--data")

@@ -6,6 +6,7 @@ mod callbacks;
 mod commands;
 mod conversations;
 mod crashes;
+mod disk;
 mod hooks;
 
 /// The token of the hooks in these tests.

@@ -1,0 +1,43 @@
+//! A disk that takes nothing any more: nothing is accepted that could be lost, nothing accepted is lost,
+//! and the gateway recovers by itself.
+
+use std::sync::Arc;
+
+use rejoinder_tests::{Gateway, Reply, Script, ScriptedAgent, eventually};
+use reqwest::StatusCode;
+use tokio::sync::Notify;
+
+use crate::{TOKEN, hook};
+
+#[tokio::test]
+async fn a_full_disk_refuses_new_turns_and_loses_no_accepted_one() {
+    let release = Arc::new(Notify::new());
+    let agent = {
+        let release = Arc::clone(&release);
+        ScriptedAgent::start(move |_, number| match number {
+            0 => Script::Holds(Arc::clone(&release), "kept safe".to_owned()),
+            _ => Script::Replies("room again".to_owned()),
+        })
+        .await
+    };
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+    let hook = gateway.hook("test", TOKEN);
+    let ready = async || gateway.http().get(format!("{}/readyz", gateway.url())).send().await.unwrap().status();
+    let accepted = hook.leave("before the disk was full").await;
+    eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
+
+    gateway.fills_its_disk();
+    let refused = Reply::of(hook.message("too much").header("Idempotency-Key", "later")).await;
+    release.notify_one();
+    let not_ready =
+        eventually("it is not ready", async || Some(ready().await).filter(|status| !status.is_success())).await;
+    gateway.has_room_again();
+    eventually("it is ready again", async || ready().await.is_success().then_some(())).await;
+    let retried = Reply::of(hook.message("too much").header("Idempotency-Key", "later")).await;
+
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE, "{refused:?}");
+    assert!(refused.headers.contains_key("retry-after"), "{refused:?}");
+    assert_eq!(not_ready, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(hook.comes_to_rest(&accepted.turn()).await.words(), "kept safe");
+    assert_eq!((retried.status, retried.words()), (StatusCode::OK, "room again"));
+}
