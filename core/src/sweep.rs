@@ -4,6 +4,7 @@
 //! woken when an earlier one is stored; it polls nothing.
 
 use std::{
+    collections::HashMap,
     sync::{
         Arc,
         atomic::{AtomicI64, Ordering},
@@ -17,10 +18,10 @@ use tokio::sync::Notify;
 use tracing::{info, warn};
 
 use crate::{
-    Timestamp, TurnId, commands,
+    ConversationId, Timestamp, TurnId, commands,
     engine::Core,
     ledger::Along,
-    store::{AuditEntry, RunEnd, StoreError},
+    store::{AuditEntry, RunEnd, StoreError, TurnRecord},
 };
 
 /// How many rows are read at once.
@@ -141,13 +142,7 @@ impl Core {
             if due.is_empty() {
                 break;
             }
-            let moved = stream::iter(due)
-                .map(|turn| self.tick(turn))
-                .buffer_unordered(AT_ONCE)
-                .collect::<Vec<Result<bool, StoreError>>>()
-                .await
-                .into_iter()
-                .collect::<Result<Vec<_>, _>>()?;
+            let moved = self.tick_all(due).await?;
             if !moved.contains(&true) {
                 warn!(turns = moved.len(), "turns are due and do not move");
                 stuck = true;
@@ -168,24 +163,50 @@ impl Core {
         Ok(())
     }
 
-    /// Tells the guard that time has passed for a turn; whether that changed anything.
-    async fn tick(self: &Arc<Self>, id: TurnId) -> Result<bool, StoreError> {
-        let ticked = async {
-            let Some(mut turn) = self.store.turn(id).await? else { return Ok(None) };
-            let before = turn.version;
-            let decided = self.decide(&mut turn, Event::Tick, Along::default()).await?;
-            Ok(Some((turn, before, decided)))
-        };
-        let (turn, before, decided) = match ticked.await {
-            Ok(Some(ticked)) => ticked,
-            Ok(None) => return Ok(false),
-            Err(error @ StoreError::Unavailable(_)) => return Err(error),
-            Err(error) => {
-                // One turn that cannot be read holds up no other.
-                warn!(turn = %id, %error, "a turn is due and cannot be decided on");
-                return Ok(false);
+    /// Tells the guard that time has passed for turns; whether that changed anything, for each. Those of one
+    /// conversation come one after the other, so that what is shown there keeps their order.
+    async fn tick_all(self: &Arc<Self>, due: Vec<TurnId>) -> Result<Vec<bool>, StoreError> {
+        let read = stream::iter(due).map(|id| async move { (id, self.store.turn(id).await) });
+        let mut conversations: HashMap<ConversationId, Vec<TurnRecord>> = HashMap::new();
+        let mut moved = Vec::new();
+        for (id, turn) in read.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
+            match turn {
+                Ok(Some(turn)) => conversations.entry(turn.conversation).or_default().push(turn),
+                Ok(None) => moved.push(false),
+                Err(error) => moved.push(Self::not_ticked(id, error)?),
             }
-        };
+        }
+        let ticked = stream::iter(conversations.into_values()).map(|mut turns| async move {
+            turns.sort_unstable_by_key(|turn| turn.id);
+            let mut moved = Vec::with_capacity(turns.len());
+            for turn in turns {
+                let id = turn.id;
+                moved.push(match self.tick(turn).await {
+                    Ok(moved) => moved,
+                    Err(error) => Self::not_ticked(id, error)?,
+                });
+            }
+            Ok::<_, StoreError>(moved)
+        });
+        for ticked in ticked.buffer_unordered(AT_ONCE).collect::<Vec<_>>().await {
+            moved.extend(ticked?);
+        }
+        Ok(moved)
+    }
+
+    /// One turn that cannot be decided on holds up no other, unless none can.
+    fn not_ticked(id: TurnId, error: StoreError) -> Result<bool, StoreError> {
+        if matches!(error, StoreError::Unavailable(_)) {
+            return Err(error);
+        }
+        warn!(turn = %id, %error, "a turn is due and cannot be decided on");
+        Ok(false)
+    }
+
+    /// Tells the guard that time has passed for a turn; whether that changed anything.
+    async fn tick(self: &Arc<Self>, mut turn: TurnRecord) -> Result<bool, StoreError> {
+        let before = turn.version;
+        let decided = self.decide(&mut turn, Event::Tick, Along::default()).await?;
         if decided.run_again {
             self.line_up(&turn.event.conversation, turn.conversation, turn.id);
         }

@@ -1,0 +1,296 @@
+//! What an agent makes of a turn, and what the person sees of it.
+
+use rejoinder_core::{
+    AgentTurn, Cause, Ladder, Policies, Rung, SendResult, Support,
+    conformance::scripted::{Fault, Script},
+    store::TurnStatus,
+};
+
+use crate::gateway::{
+    DEFERRAL, FAILED, HARD_DEADLINE, Made, SILENT, SOFT_DEADLINE, TestGateway, ambient, chat, mention, policy, said,
+    secs,
+};
+
+#[tokio::test]
+async fn a_reply_is_seen_once() {
+    let gateway = TestGateway::with(Script::replies("Good morning.")).await;
+
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["Good morning."]);
+    assert_eq!(gateway.status(turn).await, TurnStatus::Answered);
+    gateway.at_rest().await;
+}
+
+/// A1, A11.
+#[tokio::test]
+async fn an_empty_answer_becomes_the_operators_words() {
+    let gateway = TestGateway::with(Script::replies(" \n")).await;
+
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [SILENT]);
+    let obligation = gateway.dossier(turn).await.turn.obligation;
+    assert_eq!(obligation.fallback(), Some((Cause::Silent, "empty")));
+    gateway.at_rest().await;
+}
+
+/// A7, A13. Progress and tools are no reply.
+#[tokio::test]
+async fn what_an_agent_does_on_the_way_is_no_answer() {
+    let script = Script::replies("<think>hm</think>").streaming("looking").using("search");
+    let gateway = Made::new().capable(|it| it.drafts = Support::Full).always(script).start().await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [SILENT]);
+    gateway.at_rest().await;
+}
+
+/// A20, B14. What silence becomes is a setting.
+#[tokio::test]
+async fn a_silence_marker_in_a_direct_chat_becomes_the_reaction_that_the_operator_chose() {
+    let ladder = Ladder::empty().with(Cause::Silent, vec![Rung::React("👍".to_owned())]);
+    let gateway = Made::new()
+        .policy(rejoinder_core::Policy { ladder, ..policy() })
+        .always(Script::replies("NO_REPLY"))
+        .start()
+        .await;
+
+    gateway.receives(said(&chat("ada"), "thanks")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["👍"]);
+    gateway.at_rest().await;
+}
+
+/// A8. A group follows its own ladder.
+#[tokio::test]
+async fn a_group_follows_its_own_ladder() {
+    let ladder = Ladder::empty().with(Cause::Silent, vec![Rung::React("👀".to_owned())]);
+    let group = rejoinder_core::Policy { ladder, ..policy() };
+    let mut made = Made::new().always(Script::is_silent("nothing to add"));
+    made.policies = Policies::new(policy()).with("test", rejoinder_core::ChatKind::Group, group);
+    let gateway = made.start().await;
+
+    gateway.receives(mention(&chat("team"), "agent?")).await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+
+    assert_eq!(gateway.visible(&chat("team")), ["👀"]);
+    assert_eq!(gateway.visible(&chat("ada")), [SILENT]);
+    gateway.at_rest().await;
+}
+
+/// B5, B6.
+#[tokio::test]
+async fn silence_on_ambient_talk_stays_silent() {
+    let gateway = TestGateway::with(Script::is_silent("not for me")).await;
+
+    let turn = gateway.receives(ambient(&chat("team"), "lunch?")).await;
+
+    assert!(gateway.visible(&chat("team")).is_empty());
+    assert_eq!(gateway.status(turn).await, TurnStatus::Silent);
+    gateway.at_rest().await;
+}
+
+/// B7, C5. What the operator reads is not what the person reads.
+#[tokio::test]
+async fn a_failing_agent_becomes_the_operators_words_and_the_error_stays_inside() {
+    let gateway = TestGateway::with(Script::fails("HTTP 500 from http://10.0.0.1")).await;
+
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [FAILED]);
+    let runs = gateway.dossier(turn).await.runs;
+    assert!(runs[0].detail.as_deref().is_some_and(|detail| detail.contains("HTTP 500")));
+    gateway.at_rest().await;
+}
+
+/// B7.
+#[tokio::test]
+async fn a_panicking_agent_becomes_the_operators_words() {
+    let gateway = TestGateway::with(Script::panics()).await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [FAILED]);
+    gateway.at_rest().await;
+}
+
+/// B8. No error after an answer.
+#[tokio::test]
+async fn an_agent_that_fails_after_its_own_send_has_answered() {
+    let gateway = TestGateway::with(Script::fails("then it broke").sending("Here you are.")).await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["Here you are."]);
+    assert_eq!(gateway.agent("main").runs()[0].sent, [SendResult::Claimed]);
+    gateway.at_rest().await;
+}
+
+/// B8, B10. What it says on top of its own send is kept, not sent.
+#[tokio::test]
+async fn an_agents_own_send_is_the_answer_and_later_ones_are_not_sent() {
+    let script = Script::replies("done").sending("first").taking(secs(1)).sending("second");
+    let gateway = TestGateway::with(script).await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(2)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["first"]);
+    assert_eq!(gateway.agent("main").runs()[0].sent, [SendResult::Claimed, SendResult::Suppressed]);
+    gateway.at_rest().await;
+}
+
+/// A blank send is no signal: the run goes on to its end.
+#[tokio::test]
+async fn a_blank_send_settles_nothing() {
+    let gateway = TestGateway::with(Script::replies("the answer").sending("  ")).await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["the answer"]);
+    gateway.at_rest().await;
+}
+
+/// A15: the ladder, rung by rung.
+#[tokio::test]
+async fn a_silent_agent_hands_over_to_the_next_one() {
+    let ladder = Ladder::empty()
+        .with(Cause::Silent, vec![Rung::Handoff("orchestrator".to_owned()), Rung::Say("silent".to_owned())]);
+    let gateway = Made::new()
+        .policy(rejoinder_core::Policy { ladder, ..policy() })
+        .always(Script::is_silent("not mine"))
+        .agent("orchestrator", |_| Script::replies("I can take that."))
+        .start()
+        .await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["I can take that."]);
+    assert_eq!(gateway.agent("orchestrator").runs().len(), 1);
+    gateway.at_rest().await;
+}
+
+/// A5, A15. A refused answer goes on to the next rung; one that nobody takes is a dead letter.
+#[tokio::test]
+async fn a_refused_answer_is_followed_by_the_ladder() {
+    let gateway = TestGateway::with(Script::replies("<b>broken")).await;
+    gateway.platform.next(Fault::Refuse);
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [FAILED]);
+    gateway.at_rest().await;
+}
+
+/// D6, D10. What nobody takes keeps its payload, and is not tried for ever.
+#[tokio::test]
+async fn when_every_way_is_refused_the_turn_is_a_dead_letter_with_its_payload() {
+    let gateway = TestGateway::with(Script::replies("the answer")).await;
+    gateway.platform.trouble(|_| Some(Fault::Refuse));
+
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(3600)).await;
+
+    assert_eq!(gateway.status(turn).await, TurnStatus::Undeliverable);
+    let dossier = gateway.dossier(turn).await;
+    assert_eq!(dossier.attempts.len(), 2, "the answer and the ladder's words, once each");
+    assert!(format!("{:?}", dossier.deliveries[0].action).contains("the answer"));
+    gateway.at_rest().await;
+}
+
+/// B11. The answer goes to where it was asked, and only there.
+#[tokio::test]
+async fn every_answer_goes_to_its_own_conversation() {
+    let gateway =
+        Made::new().agent("main", |turn: &AgentTurn| Script::replies(&format!("to {}", turn.text))).start().await;
+
+    gateway.receives(said(&chat("ada"), "ada")).await;
+    gateway.receives(said(&chat("ada").in_thread("t1"), "thread")).await;
+    gateway.receives(said(&chat("bob"), "bob")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["to ada"]);
+    assert_eq!(gateway.visible(&chat("ada").in_thread("t1")), ["to thread"]);
+    assert_eq!(gateway.visible(&chat("bob")), ["to bob"]);
+    gateway.at_rest().await;
+}
+
+/// L4. An answer is bound to what it answers.
+#[tokio::test]
+async fn an_answer_replies_to_the_message_it_answers() {
+    let gateway = TestGateway::with(Script::replies("yes")).await;
+    let event = said(&chat("ada"), "really?");
+    let asked = event.message_id.clone();
+
+    gateway.receives(event).await;
+
+    assert_eq!(gateway.platform.posts(&chat("ada"))[0].to, asked);
+    gateway.at_rest().await;
+}
+
+/// C4. The marks of other runtimes reach no adapter, not even as a draft.
+#[tokio::test]
+async fn a_silence_marker_in_the_stream_is_never_shown() {
+    let script = Script::replies("NO_REPLY").streaming("NO_").streaming("REPLY").taking(secs(2));
+    let gateway = Made::new().capable(|it| it.drafts = Support::Full).always(script).start().await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(3)).await;
+
+    assert!(!format!("{:?}", gateway.platform.seen()).contains("NO_"));
+    assert_eq!(gateway.visible(&chat("ada")), [SILENT]);
+    gateway.at_rest().await;
+}
+
+/// The agent says when; the debt is paid by running it again.
+#[tokio::test]
+async fn an_agents_own_deferral_is_a_debt_that_it_is_asked_to_pay() {
+    let gateway = Made::new()
+        .agent("main", |turn: &AgentTurn| match turn.attempt {
+            1 => Script::defers(Some("In a minute."), secs(60)),
+            _ => Script::replies("Here it is."),
+        })
+        .start()
+        .await;
+
+    let turn = gateway.receives(said(&chat("ada"), "report, please")).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["In a minute."]);
+    assert_eq!(gateway.status(turn).await, TurnStatus::Deferred);
+    gateway.advance(secs(61)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["Here it is."]);
+    gateway.at_rest().await;
+}
+
+/// The transcript is what the agent remembers: what was said, and what was seen.
+#[tokio::test]
+async fn the_next_turn_remembers_the_one_before() {
+    let gateway = TestGateway::with(Script::replies("Ada, of course.")).await;
+
+    gateway.receives(said(&chat("ada"), "who am I?")).await;
+    gateway.receives(said(&chat("ada"), "and now?")).await;
+
+    let runs = gateway.agent("main").runs();
+    assert!(runs[0].turn.history.is_empty());
+    let lines: Vec<&str> = runs[1].turn.history.iter().map(|line| line.text.as_str()).collect();
+    assert_eq!(lines, ["who am I?", "Ada, of course."]);
+    gateway.at_rest().await;
+}
+
+/// A sentence for each of the names that the other modules use, so that a change of words is seen here.
+#[tokio::test]
+async fn a_slow_agent_defers_and_then_answers() {
+    let gateway = Made::new()
+        .capable(|it| it.edit = Support::No)
+        .always(Script::replies("done").taking(SOFT_DEADLINE + secs(10)))
+        .start()
+        .await;
+
+    gateway.receives(said(&chat("ada"), "what is the status?")).await;
+    gateway.advance(SOFT_DEADLINE + secs(10)).await;
+
+    assert!(HARD_DEADLINE > SOFT_DEADLINE);
+    assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL, "done"]);
+    gateway.at_rest().await;
+}

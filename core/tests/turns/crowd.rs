@@ -1,0 +1,48 @@
+//! Many conversations at once.
+
+use rejoinder_core::{AgentTurn, conformance::scripted::Script};
+
+use crate::gateway::{Made, chat, said, secs};
+
+/// 64 conversations, one of which floods: the others do not wait for it.
+#[tokio::test]
+async fn a_flood_in_one_conversation_starves_no_other() {
+    let gateway = Made::new()
+        .seats(4)
+        .agent("main", |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(1)))
+        .start()
+        .await;
+    for number in 0..200 {
+        gateway.accepts(said(&chat("flood"), &format!("{number}"))).await;
+    }
+    for number in 0..63 {
+        gateway.accepts(said(&chat(&format!("c{number}")), "hello")).await;
+    }
+
+    // 64 conversations on 4 seats: everyone had a turn of a second after 16 of them, and the flood its share.
+    gateway.advance(secs(22)).await;
+    let answered = (0..63).filter(|number| gateway.visible(&chat(&format!("c{number}"))).contains(&"hello".to_owned()));
+    assert_eq!(answered.count(), 63);
+
+    gateway.advance(secs(300)).await;
+    let expected: Vec<String> = (0..200).map(|number| format!("{number}")).collect();
+    assert_eq!(gateway.visible(&chat("flood")), expected);
+    gateway.at_rest().await;
+}
+
+/// A batch of one conversation keeps its order, whatever ends meanwhile.
+#[tokio::test]
+async fn a_batch_is_answered_in_its_order() {
+    let gateway = Made::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.text)).start().await;
+    let batch = |from: u32| (from..from + 5).map(|number| said(&chat("ada"), &format!("{number}"))).collect();
+
+    for from in [0, 5, 10] {
+        gateway.intake().accept_all(batch(from), Some(("updates", format!("{from}")))).await.expect("accepted");
+    }
+    gateway.settle().await;
+
+    let expected: Vec<String> = (0..15).map(|number| format!("{number}")).collect();
+    assert_eq!(gateway.visible(&chat("ada")), expected);
+    assert_eq!(gateway.intake().cursor("updates").await.expect("readable").as_deref(), Some("10"));
+    gateway.at_rest().await;
+}

@@ -1,0 +1,302 @@
+//! From a stored delivery to the platform, when the platform is difficult.
+
+use std::time::Duration;
+
+use rejoinder_core::{
+    Capabilities, ChannelId, ConversationRef, OnUnknown, Policy, Receipts, Resend, Support,
+    conformance::scripted::{Fault, Script, ScriptedChannel, capabilities},
+    store::{DeliveryState, TurnStatus},
+};
+
+use crate::gateway::{DEFERRAL, Made, TestGateway, chat, policy, said, secs};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// H2.
+#[tokio::test]
+async fn an_outage_shorter_than_its_life_uses_up_no_delivery() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.platform.set_down(true);
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(HOUR * 23).await;
+    assert!(gateway.visible(&chat("ada")).is_empty());
+    gateway.platform.set_down(false);
+    gateway.advance(secs(900)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// H2, D10. Out of age and attempts it is a dead letter, with its payload.
+#[tokio::test]
+async fn an_outage_longer_than_its_life_makes_a_dead_letter() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.platform.set_down(true);
+
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(HOUR * 25).await;
+
+    assert_eq!(gateway.status(turn).await, TurnStatus::Undeliverable);
+    let deliveries = gateway.dossier(turn).await.deliveries;
+    assert_eq!(deliveries[0].state, DeliveryState::Dead);
+    assert!(format!("{:?}", deliveries[0].action).contains("done"));
+    gateway.at_rest().await;
+}
+
+/// When a channel is back, what waits on it goes at once.
+#[tokio::test]
+async fn when_a_channel_is_back_what_waits_on_it_goes_at_once() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.platform.set_down(true);
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(HOUR).await;
+
+    gateway.platform.set_down(false);
+    gateway.receives(said(&chat("bob"), "hello")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// D7. Resent once, with a label; then it is held for a person.
+#[tokio::test]
+async fn an_unknown_send_is_resent_once_with_a_label_and_then_held() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.platform.next(Fault::LoseRequest);
+    gateway.platform.next(Fault::LoseRequest);
+
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(HOUR).await;
+
+    assert!(gateway.visible(&chat("ada")).is_empty());
+    assert_eq!(gateway.status(turn).await, TurnStatus::Undeliverable);
+    let dossier = gateway.dossier(turn).await;
+    assert_eq!(dossier.attempts.len(), 2);
+    assert_eq!(dossier.deliveries[0].state, DeliveryState::Dead);
+    gateway.at_rest().await;
+}
+
+/// D7.
+#[tokio::test]
+async fn a_lost_response_ends_in_one_labelled_copy() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.platform.next(Fault::LoseResponse);
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done", "(again) done"]);
+    gateway.at_rest().await;
+}
+
+/// D7: the operator may want it held.
+#[tokio::test]
+async fn an_unknown_send_is_held_where_the_operator_wants_that() {
+    let gateway = Made::new()
+        .policy(Policy { on_unknown: OnUnknown::Hold, ..policy() })
+        .always(Script::replies("done"))
+        .start()
+        .await;
+    gateway.platform.next(Fault::LoseResponse);
+
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(HOUR).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    assert_eq!(gateway.status(turn).await, TurnStatus::Undeliverable);
+    gateway.at_rest().await;
+}
+
+/// E8. The platform's key is the delivery's id: sending again shows nothing twice.
+#[tokio::test]
+async fn an_idempotent_platform_is_asked_again_without_a_label() {
+    let gateway =
+        Made::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies("done")).start().await;
+    for _ in 0..4 {
+        gateway.platform.next(Fault::LoseResponse);
+    }
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(HOUR).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// Edits are idempotent everywhere.
+#[tokio::test]
+async fn a_lost_edit_is_made_again_without_a_label() {
+    let gateway = TestGateway::with(Script::replies("done").taking(secs(30))).await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(20)).await;
+    assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL]);
+    gateway.platform.next(Fault::LoseResponse);
+    gateway.platform.next(Fault::LoseRequest);
+
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// B10. Parts are deliveries of their own, in order.
+#[tokio::test]
+async fn a_long_answer_is_sent_in_parts_and_goes_on_where_it_stopped() {
+    let text = ["one", "two", "three"].join(ScriptedChannel::CUT);
+    let mut gateway = TestGateway::with(Script::replies(&text)).await;
+    let mut count = 0;
+    gateway.platform.trouble(move |_| {
+        count += 1;
+        (count == 2).then_some(Fault::NotSent)
+    });
+    gateway.platform.hold(true);
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.platform.hold(false);
+    gateway.settle().await;
+    gateway.restart().await;
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "two", "three"]);
+    gateway.at_rest().await;
+}
+
+/// A part that is refused takes the rest with it, and the person is told.
+#[tokio::test]
+async fn a_refused_part_ends_the_answer_with_the_ladder() {
+    let text = ["one", "two", "three"].join(ScriptedChannel::CUT);
+    let gateway = TestGateway::with(Script::replies(&text)).await;
+    let mut count = 0;
+    gateway.platform.trouble(move |_| {
+        count += 1;
+        (count == 2).then_some(Fault::Refuse)
+    });
+
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", crate::gateway::FAILED]);
+    let states: Vec<_> = gateway.dossier(turn).await.deliveries.iter().map(|delivery| delivery.state).collect();
+    assert_eq!(
+        states,
+        [DeliveryState::Delivered, DeliveryState::Refused, DeliveryState::Withdrawn, DeliveryState::Delivered]
+    );
+    // The first part was seen, and the ladder's words after it: not two answers.
+    let mut gateway = gateway;
+    gateway.forgive_partial_answers();
+    gateway.at_rest().await;
+}
+
+/// An adapter may panic or never come back: the gateway goes on.
+#[tokio::test]
+async fn an_adapter_that_panics_or_hangs_holds_up_nobody_for_long() {
+    let gateway =
+        Made::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies("done")).start().await;
+    gateway.platform.next(Fault::Panic);
+    gateway.platform.next(Fault::Hang);
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(130)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// I3, I5. Every attempt is a row with what the platform said.
+#[tokio::test]
+async fn every_attempt_is_a_row() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.platform.next(Fault::NotSent);
+    gateway.platform.next(Fault::NotSent);
+
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(10)).await;
+
+    let attempts = gateway.dossier(turn).await.attempts;
+    let results: Vec<_> = attempts.iter().map(|attempt| (attempt.number, attempt.result.as_deref())).collect();
+    assert_eq!(results, [(1, Some("not_sent")), (2, Some("not_sent")), (3, Some("delivered"))]);
+    gateway.at_rest().await;
+}
+
+/// A conversation that waits for its retries holds up no other.
+#[tokio::test]
+async fn one_conversation_in_trouble_holds_up_no_other() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.platform.trouble(|delivery| (&*delivery.conversation().chat == "ada").then_some(Fault::NotSent));
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.receives(said(&chat("bob"), "hello")).await;
+    assert_eq!(gateway.visible(&chat("bob")), ["done"]);
+    gateway.platform.calm_down();
+    gateway.advance(secs(900)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// Hung calls on one channel leave the other channels their own.
+#[tokio::test]
+async fn a_channel_that_hangs_holds_up_no_other_channel() {
+    let other = ChannelId::new("other", "main");
+    let mut made = Made::new().always(Script::replies("done"));
+    made.channels.push((other.clone(), Capabilities { resend: Resend::Idempotent, ..capabilities() }));
+    made.capabilities.resend = Resend::Idempotent;
+    made.seats = 256;
+    let gateway = made.start().await;
+    gateway.platform.trouble(|delivery| (delivery.channel().platform() == "test").then_some(Fault::Hang));
+    for number in 0..100 {
+        gateway.accepts(said(&chat(&format!("c{number}")), "hello")).await;
+    }
+    gateway.settle().await;
+
+    let there = ConversationRef::new(other, "bob");
+    gateway.receives(said(&there, "hello")).await;
+
+    assert_eq!(gateway.visible(&there), ["done"]);
+    gateway.platform.calm_down();
+    gateway.advance(secs(300)).await;
+    gateway.at_rest().await;
+}
+
+/// The channel is gone from the configuration: what is owed there waits as rows, and ends as dead letters.
+#[tokio::test]
+async fn what_is_owed_on_a_channel_that_is_gone_ends_as_a_dead_letter() {
+    let gone = ChannelId::new("gone", "main");
+    let mut made = Made::new().always(Script::replies("done").taking(secs(5)));
+    made.channels.push((gone.clone(), capabilities()));
+    let mut gateway = made.start().await;
+    let turn = gateway.receives(said(&ConversationRef::new(gone.clone(), "ada"), "hello")).await;
+
+    gateway.forget_channel(&gone);
+    gateway.restart().await;
+    gateway.advance(HOUR * 25).await;
+
+    assert_eq!(gateway.status(turn).await, TurnStatus::Undeliverable);
+    gateway.at_rest().await;
+}
+
+/// Copies of an answer that is a row are retried, and given up without touching the turn.
+#[tokio::test]
+async fn a_copy_that_nobody_takes_leaves_the_answer_alone() {
+    let gateway = Made::new()
+        .capable(|it| (it.receipts, it.edit) = (Receipts::RowThenCopy, Support::No))
+        .always(Script::replies("done"))
+        .start()
+        .await;
+    gateway.platform.next(Fault::NotSent);
+    let first = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(10)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    assert_eq!(gateway.status(first).await, TurnStatus::Answered);
+
+    gateway.platform.trouble(|_| Some(Fault::Refuse));
+    let second = gateway.receives(said(&chat("ada"), "again")).await;
+    gateway.platform.trouble(|_| Some(Fault::NotSent));
+    let third = gateway.receives(said(&chat("ada"), "and again")).await;
+    gateway.advance(HOUR * 25).await;
+
+    for turn in [second, third] {
+        assert_eq!(gateway.status(turn).await, TurnStatus::Answered);
+        assert_eq!(gateway.dossier(turn).await.deliveries[1].state, DeliveryState::Dead);
+    }
+    gateway.at_rest().await;
+}

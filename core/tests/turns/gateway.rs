@@ -1,0 +1,437 @@
+//! A gateway for tests: start it, let people say things, let time pass, see what they see.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use rejoinder_core::{
+    Accepted, Action, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind, Clock,
+    ConversationRef, Directed, Engine, EventKind, InboundEvent, Intake, Ladder, Parts, Policies, Policy, Question,
+    Rung, Sender, SenderKind, Settings, SharedClock, SignalKind, Store, TurnId, Via, Words,
+    conformance::{
+        clock::TestClock,
+        scripted::{Platform, Script, ScriptedAgent, ScriptedChannel, Seen, capabilities},
+    },
+    store::{Dossier, TurnFilter, TurnStatus, TurnSummary},
+};
+use rejoinder_store::{OpenOptions, SqliteStore};
+use tempfile::TempDir;
+
+use crate::life::{Channelled, Employed, Life, Reached};
+
+pub(crate) const SOFT_DEADLINE: Duration = secs(20);
+pub(crate) const HARD_DEADLINE: Duration = secs(600);
+pub(crate) const DEFERRAL: &str = "Still working on this.";
+pub(crate) const SILENT: &str = "I have nothing to say to that.";
+pub(crate) const FAILED: &str = "Sorry, I could not finish that.";
+pub(crate) const LATE: &str = "Sorry, that took too long.";
+
+/// How often nothing may happen before all is quiet.
+const QUIET: u32 = 40;
+
+/// More than this without time passing goes round in circles.
+const CIRCLES: u64 = 500_000;
+
+pub(crate) const fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// The channel of tests that have one.
+pub(crate) fn main_channel() -> ChannelId {
+    ChannelId::new("test", "main")
+}
+
+/// A direct chat on [`main_channel`].
+pub(crate) fn chat(name: &str) -> ConversationRef {
+    ConversationRef::new(main_channel(), name)
+}
+
+/// The policy that tests start from.
+pub(crate) fn policy() -> Policy {
+    let say = |template: &str| vec![Rung::Say(template.to_owned())];
+    let ladder = Ladder::empty()
+        .with(Cause::Silent, say("silent"))
+        .with(Cause::Error, say("failed"))
+        .with(Cause::Timeout, say("late"))
+        .with(Cause::Refused, say("failed"))
+        .with(Cause::Unreadable, say("failed"));
+    Policy { soft_deadline: Some(SOFT_DEADLINE), hard_deadline: HARD_DEADLINE, ladder, ..Policy::default() }
+}
+
+fn words() -> Words {
+    [
+        ("deferral", DEFERRAL),
+        ("silent", SILENT),
+        ("failed", FAILED),
+        ("late", LATE),
+        ("cancelled", "Stopped."),
+        ("nothing_to_cancel", "There is nothing to stop."),
+        ("new_session", "A new start."),
+    ]
+    .into_iter()
+    .fold(Words::default(), |words, (name, text)| words.with_template("", name, text))
+    .with_question(
+        "what_next",
+        Question { text: "Which of these?".to_owned(), choices: vec!["more".to_owned(), "again".to_owned()] },
+    )
+}
+
+/// Something said by a person in a direct chat.
+pub(crate) fn said(conversation: &ConversationRef, text: &str) -> InboundEvent {
+    static COUNT: AtomicU64 = AtomicU64::new(1);
+    let number = COUNT.fetch_add(1, Ordering::SeqCst);
+    InboundEvent {
+        conversation: conversation.clone(),
+        chat: ChatKind::Direct,
+        external_id: format!("e{number}"),
+        revision: 0,
+        message_id: Some(format!("p{number}")),
+        sender: Sender { id: "ada".to_owned(), name: None, kind: SenderKind::Person },
+        kind: EventKind::Message,
+        directed: Directed::DirectChat,
+        text: text.to_owned(),
+        attachments: Vec::new(),
+        quoted: None,
+        patience: None,
+        received_at: rejoinder_core::conformance::clock::START,
+        raw: text.to_owned(),
+    }
+}
+
+/// Something said in a group, to nobody in particular.
+pub(crate) fn ambient(conversation: &ConversationRef, text: &str) -> InboundEvent {
+    InboundEvent { chat: ChatKind::Group, directed: Directed::Ambient, ..said(conversation, text) }
+}
+
+/// Something said in a group, to the agent.
+pub(crate) fn mention(conversation: &ConversationRef, text: &str) -> InboundEvent {
+    InboundEvent { chat: ChatKind::Group, directed: Directed::Mention, ..said(conversation, text) }
+}
+
+/// What a test gateway is made of.
+pub(crate) struct Made {
+    pub(crate) capabilities: Capabilities,
+    /// More channels, on the same platform.
+    pub(crate) channels: Vec<(ChannelId, Capabilities)>,
+    pub(crate) policies: Policies,
+    pub(crate) seats: usize,
+    pub(crate) delivery_lifetime: Duration,
+    pub(crate) agents: Vec<(&'static str, Box<dyn Fn(SharedClock) -> ScriptedAgent>)>,
+}
+
+impl Made {
+    pub(crate) fn new() -> Self {
+        Self {
+            capabilities: capabilities(),
+            channels: Vec::new(),
+            policies: Policies::new(policy()),
+            seats: 64,
+            delivery_lifetime: secs(24 * 3600),
+            agents: Vec::new(),
+        }
+    }
+
+    /// With an agent whose scripts depend on the run.
+    pub(crate) fn agent(
+        mut self,
+        name: &'static str,
+        director: impl Fn(&rejoinder_core::AgentTurn) -> Script + Clone + Send + Sync + 'static,
+    ) -> Self {
+        self.agents.push((name, Box::new(move |clock| ScriptedAgent::new(clock, director.clone()).remembering(50))));
+        self
+    }
+
+    /// With a main agent that always does the same.
+    pub(crate) fn always(self, script: Script) -> Self {
+        self.agent("main", move |_| script.clone())
+    }
+
+    pub(crate) fn policy(mut self, policy: Policy) -> Self {
+        self.policies = Policies::new(policy);
+        self
+    }
+
+    pub(crate) fn capable(mut self, change: impl FnOnce(&mut Capabilities)) -> Self {
+        change(&mut self.capabilities);
+        self
+    }
+
+    pub(crate) fn seats(mut self, seats: usize) -> Self {
+        self.seats = seats;
+        self
+    }
+
+    pub(crate) async fn start(self) -> TestGateway {
+        TestGateway::start(self).await
+    }
+}
+
+/// A gateway with a real database, on a clock that the test moves.
+pub(crate) struct TestGateway {
+    pub(crate) clock: Arc<TestClock>,
+    pub(crate) platform: Arc<Platform>,
+    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) life: Arc<Life>,
+    agents: HashMap<&'static str, Arc<ScriptedAgent>>,
+    channels: Vec<(ChannelId, Capabilities)>,
+    settings: Settings,
+    engine: Option<Engine>,
+    _directory: TempDir,
+    was_at_rest: bool,
+    partial_answers: bool,
+}
+
+impl Drop for TestGateway {
+    fn drop(&mut self) {
+        assert!(
+            self.was_at_rest || std::thread::panicking(),
+            "end the test with `at_rest`: it checks that nothing is owed and nothing waits"
+        );
+    }
+}
+
+impl TestGateway {
+    pub(crate) async fn with(script: Script) -> Self {
+        Made::new().always(script).start().await
+    }
+
+    async fn start(made: Made) -> Self {
+        let clock = TestClock::new();
+        let shared: SharedClock = Arc::clone(&clock) as SharedClock;
+        let directory = tempfile::tempdir().expect("a directory");
+        let options =
+            OpenOptions { clock: Arc::clone(&shared), ..OpenOptions::new(directory.path().join("rejoinder.db")) };
+        let store = Arc::new(SqliteStore::open(options).await.expect("the database opens"));
+        let mut channels = made.channels;
+        channels.push((main_channel(), made.capabilities));
+        let settings = Settings {
+            default_agent: AgentName::from("main"),
+            channel_agents: HashMap::new(),
+            policies: made.policies,
+            words: words(),
+            max_concurrent_turns: made.seats,
+            delivery_lifetime: made.delivery_lifetime,
+            min_attempts: 3,
+        };
+        let agents = made.agents.into_iter().map(|(name, make)| (name, Arc::new(make(Arc::clone(&shared))))).collect();
+        let mut gateway = Self {
+            clock,
+            platform: Platform::new(),
+            store,
+            life: Arc::default(),
+            agents,
+            channels,
+            settings,
+            engine: None,
+            _directory: directory,
+            was_at_rest: false,
+            partial_answers: false,
+        };
+        gateway.begin_life().await;
+        gateway
+    }
+
+    /// Starts the gateway; `false` when its life was over before it had started.
+    pub(crate) async fn begin_life(&mut self) -> bool {
+        let began = self.begin(Arc::default()).await;
+        self.settle().await;
+        began
+    }
+
+    /// As [`begin_life`](Self::begin_life), with a life that has an end of its own, and without waiting
+    /// for what it does at first.
+    pub(crate) async fn begin(&mut self, life: Arc<Life>) -> bool {
+        self.life.is_buried().await;
+        self.life = life;
+        let life = &self.life;
+        let channels = self.channels.iter().map(|(channel, capabilities)| {
+            let channel = ScriptedChannel::new(channel.clone(), Arc::clone(&self.platform), capabilities.clone());
+            Arc::new(Channelled { life: Arc::clone(life), channel: Arc::new(channel) }) as Arc<dyn ChannelAdapter>
+        });
+        let agents = self.agents.iter().map(|(name, agent)| {
+            let agent = Employed { life: Arc::clone(life), agent: Arc::clone(agent) as Arc<dyn AgentRuntime> };
+            (AgentName::from(*name), Arc::new(agent) as Arc<dyn AgentRuntime>)
+        });
+        let parts = Parts {
+            store: Arc::new(Reached { life: Arc::clone(life), store: Arc::clone(&self.store) as Arc<dyn Store> }),
+            clock: Arc::clone(&self.clock) as SharedClock,
+            channels: channels.collect(),
+            agents: agents.collect(),
+            settings: self.settings.clone(),
+        };
+        let starting = tokio::spawn(Engine::start(parts));
+        while !starting.is_finished() && !life.is_over() {
+            tokio::task::yield_now().await;
+        }
+        if !starting.is_finished() {
+            starting.abort();
+            return false;
+        }
+        self.engine = Some(starting.await.expect("starting does not panic").expect("the gateway starts"));
+        true
+    }
+
+    /// Ends the gateway as `kill -9` does, and starts it again.
+    pub(crate) async fn restart(&mut self) {
+        self.life.kill();
+        self.engine = None;
+        self.begin_life().await;
+    }
+
+    /// Stops the gateway as a signal does, giving it `drain`.
+    pub(crate) async fn stop(&mut self, drain: Duration) {
+        let engine = self.engine.take().expect("it runs");
+        let stopping = tokio::spawn(async move { engine.stop(drain).await });
+        self.settle().await;
+        self.advance(drain).await;
+        stopping.await.expect("stopping does not panic");
+    }
+
+    pub(crate) fn forget_channel(&mut self, channel: &ChannelId) {
+        self.channels.retain(|(known, _)| known != channel);
+    }
+
+    /// Answers that were refused half-way, with words of the ladder after them, are in order.
+    pub(crate) const fn forgive_partial_answers(&mut self) {
+        self.partial_answers = true;
+    }
+
+    pub(crate) fn agent(&self, name: &str) -> &ScriptedAgent {
+        &self.agents[name]
+    }
+
+    pub(crate) fn intake(&self) -> Intake {
+        self.engine.as_ref().expect("it runs").intake(&main_channel())
+    }
+
+    /// An event comes in, and everything that follows at once happens.
+    pub(crate) async fn receives(&self, event: InboundEvent) -> TurnId {
+        let turn = self.accepts(event).await;
+        self.settle().await;
+        turn
+    }
+
+    /// An event comes in.
+    pub(crate) async fn accepts(&self, event: InboundEvent) -> TurnId {
+        match self.intake().accept(event).await.expect("it is accepted") {
+            Accepted::Turn(turn) => turn,
+            other => panic!("not a new turn: {other:?}"),
+        }
+    }
+
+    /// Lets everything happen that happens without time passing.
+    pub(crate) async fn settle(&self) {
+        let happened = || {
+            let agents: u64 = self.agents.values().map(|agent| agent.steps()).sum();
+            self.life.done() + self.clock.slept() + self.platform.calls() + agents
+        };
+        let started = happened();
+        let (mut last, mut quiet) = (started, 0);
+        while quiet < QUIET {
+            tokio::task::yield_now().await;
+            let now = happened();
+            if self.life.in_flight() > 0 && !self.life.is_over() {
+                std::thread::yield_now();
+                quiet = 0;
+            } else if now == last {
+                quiet += 1;
+            } else {
+                quiet = 0;
+            }
+            last = now;
+            assert!(now - started < CIRCLES, "the gateway goes round in circles");
+        }
+    }
+
+    /// Lets time pass, and everything happen that happens meanwhile, in its order.
+    pub(crate) async fn advance(&self, duration: Duration) {
+        let until = self.clock.now() + duration;
+        self.settle().await;
+        while self.clock.step(until) {
+            self.settle().await;
+        }
+        self.settle().await;
+    }
+
+    /// What stands in a chat now.
+    pub(crate) fn visible(&self, conversation: &ConversationRef) -> Vec<String> {
+        let posts = self.platform.posts(conversation);
+        posts.into_iter().map(|post| if post.labelled { format!("(again) {}", post.text) } else { post.text }).collect()
+    }
+
+    pub(crate) async fn dossier(&self, turn: TurnId) -> Dossier {
+        self.store.dossier(turn).await.expect("readable").expect("it is there")
+    }
+
+    pub(crate) async fn status(&self, turn: TurnId) -> TurnStatus {
+        self.store.view(turn).await.expect("readable").expect("it is there").status
+    }
+
+    pub(crate) async fn turns(&self) -> Vec<TurnSummary> {
+        self.store.list_turns(&TurnFilter { limit: 10_000, ..TurnFilter::default() }).await.expect("readable")
+    }
+
+    /// Checks that nothing is owed, nothing waits, and every turn had its one signal.
+    pub(crate) async fn at_rest(mut self) {
+        self.check_rest().await;
+        self.was_at_rest = true;
+    }
+
+    pub(crate) async fn check_rest(&mut self) {
+        self.settle().await;
+        self.life.is_buried().await;
+        let backlog = self.store.backlog().await.expect("readable");
+        let turns = self.turns().await;
+        let open: Vec<_> = turns.iter().filter(|turn| turn.ended_at.is_none()).collect();
+        assert_eq!((backlog.open, backlog.waiting, backlog.pending_deliveries), (0, 0, 0), "open: {open:#?}");
+        assert!(self.store.running(None, 1).await.expect("readable").is_empty(), "a run is in flight");
+        assert!(self.store.interrupted().await.expect("readable").is_empty(), "an attempt has no result");
+        assert_eq!(self.platform.wrongs(), Vec::<String>::new());
+        let platform = self.platform.seen();
+        for turn in &turns {
+            self.check_signals(turn, &platform).await;
+        }
+        self.was_at_rest = true;
+    }
+
+    /// Exactly one final signal for a turn that was answered, at most one for any other.
+    async fn check_signals(&self, turn: &TurnSummary, seen: &[Seen]) {
+        let by_row = self.channels.iter().any(|(channel, capabilities)| {
+            *channel == turn.conversation.channel && capabilities.receipts != rejoinder_core::Receipts::Platform
+        });
+        let is_final = |seen: &&Seen| {
+            seen.turn == Some(turn.turn_id)
+                && matches!(seen.signal, Some(SignalKind::Reply | SignalKind::Reaction))
+                && seen.via != Some(Via::LateAnswer)
+                && seen.part.0 == 1
+                && !seen.labelled
+        };
+        let mut finals: Vec<&Seen> = seen.iter().filter(is_final).collect();
+        // Done again, an edit or a reaction shows nothing new.
+        let mut known = HashSet::new();
+        finals.retain(|seen| matches!(seen.action, Action::Send { .. }) || known.insert(seen.delivery));
+        let answered = turn.status == TurnStatus::Answered;
+        let once = finals.len() == 1 || (finals.is_empty() && self.was_labelled(turn, seen));
+        assert!(
+            by_row || self.partial_answers || (if answered { once } else { finals.len() <= 1 }),
+            "turn {turn:#?} has {} signals: {finals:#?}\n{:#?}",
+            finals.len(),
+            self.dossier(turn.turn_id).await,
+        );
+    }
+
+    /// Whether the only copy that arrived is the labelled one: the first never did.
+    fn was_labelled(&self, turn: &TurnSummary, seen: &[Seen]) -> bool {
+        let copies: HashSet<_> = seen
+            .iter()
+            .filter(|seen| seen.turn == Some(turn.turn_id) && seen.labelled)
+            .map(|seen| seen.delivery)
+            .collect();
+        copies.len() == 1
+    }
+}

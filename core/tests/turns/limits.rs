@@ -1,0 +1,152 @@
+//! Rates and limits.
+
+use std::time::Duration;
+
+use rejoinder_core::{
+    AgentTurn, Rate, Scope, Support,
+    conformance::scripted::{Fault, Script},
+};
+
+use crate::gateway::{Made, TestGateway, chat, said, secs};
+
+fn limit(seconds: u64, scope: Scope) -> Fault {
+    Fault::Limit { retry_after: secs(seconds), scope }
+}
+
+/// H4. Its scope only, and no attempt.
+#[tokio::test]
+async fn a_limit_on_one_chat_blocks_that_chat_alone_and_costs_no_attempt() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.platform.next(limit(30, Scope::Conversation));
+    let limited = gateway.receives(said(&chat("ada"), "hello")).await;
+
+    gateway.receives(said(&chat("bob"), "hello")).await;
+    assert_eq!(gateway.visible(&chat("bob")), ["done"]);
+    gateway.advance(secs(29)).await;
+    assert!(gateway.visible(&chat("ada")).is_empty());
+    gateway.advance(secs(1)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    let dossier = gateway.dossier(limited).await;
+    assert_eq!(dossier.deliveries[0].attempts, 1);
+    assert_eq!(dossier.attempts.len(), 2, "what the platform said is kept");
+    gateway.at_rest().await;
+}
+
+/// H4.
+#[tokio::test]
+async fn a_limit_on_the_account_blocks_every_chat_of_it() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.platform.next(limit(30, Scope::Account));
+    gateway.receives(said(&chat("ada"), "hello")).await;
+
+    gateway.receives(said(&chat("bob"), "hello")).await;
+    assert!(gateway.visible(&chat("bob")).is_empty());
+    assert_eq!(gateway.platform.calls(), 1);
+    gateway.advance(secs(30)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    assert_eq!(gateway.visible(&chat("bob")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// H5. No burst after a restart.
+#[tokio::test]
+async fn a_restart_does_not_forget_a_limit() {
+    let mut gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.platform.next(limit(60, Scope::Account));
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.receives(said(&chat("bob"), "hello")).await;
+
+    gateway.restart().await;
+    gateway.receives(said(&chat("eve"), "hello")).await;
+    gateway.advance(secs(59)).await;
+    assert_eq!(gateway.platform.calls(), 1);
+    gateway.advance(secs(1)).await;
+
+    for name in ["ada", "bob", "eve"] {
+        assert_eq!(gateway.visible(&chat(name)), ["done"]);
+    }
+    gateway.at_rest().await;
+}
+
+/// A limit again and again is waited out again and again, with a number of its own for every attempt.
+#[tokio::test]
+async fn limits_in_a_row_are_all_waited_out() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    for _ in 0..3 {
+        gateway.platform.next(limit(5, Scope::Conversation));
+    }
+    gateway.platform.next(Fault::NotSent);
+
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(30)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    let numbers: Vec<u32> = gateway.dossier(turn).await.attempts.iter().map(|attempt| attempt.number).collect();
+    assert_eq!(numbers, [1, 2, 3, 4, 5]);
+    gateway.at_rest().await;
+}
+
+/// Credentials that are refused pause the channel.
+#[tokio::test]
+async fn refused_credentials_pause_the_channel() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.platform.next(Fault::Unauthorized);
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.receives(said(&chat("bob"), "hello")).await;
+    assert_eq!(gateway.platform.calls(), 1);
+    gateway.advance(secs(120)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    assert_eq!(gateway.visible(&chat("bob")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// The account's budget is shared; answers go out as it refills.
+#[tokio::test]
+async fn a_burst_of_answers_goes_out_at_the_accounts_rate() {
+    let gateway = Made::new()
+        .capable(|it| it.account_rate = Some(Rate { per: secs(1), burst: 2 }))
+        .always(Script::replies("done"))
+        .start()
+        .await;
+    for number in 0..6 {
+        gateway.receives(said(&chat(&format!("c{number}")), "hello")).await;
+    }
+
+    assert_eq!(gateway.platform.seen().len(), 2);
+    gateway.advance(secs(1)).await;
+    assert_eq!(gateway.platform.seen().len(), 3);
+    gateway.advance(secs(20)).await;
+
+    assert_eq!(gateway.platform.seen().len(), 6);
+    gateway.at_rest().await;
+}
+
+/// P0: half of a budget is for final signals alone.
+#[tokio::test]
+async fn drafts_and_typing_leave_half_of_the_budget_to_answers() {
+    let gateway = Made::new()
+        .capable(|it| {
+            it.account_rate = Some(Rate { per: secs(3600), burst: 4 });
+            (it.drafts, it.draft_interval) = (Support::Full, Duration::from_millis(100));
+        })
+        .agent("main", |turn: &AgentTurn| {
+            let script = Script::replies(&turn.text);
+            (0..8).fold(script, |script, _| script.streaming("more ").taking(secs(1)))
+        })
+        .start()
+        .await;
+
+    gateway.receives(said(&chat("ada"), "one")).await;
+    gateway.advance(secs(10)).await;
+    gateway.receives(said(&chat("bob"), "two")).await;
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one"]);
+    assert_eq!(gateway.visible(&chat("bob")), ["two"]);
+    assert_eq!(gateway.platform.seen().len(), 4, "two drafts, two answers");
+    gateway.at_rest().await;
+}

@@ -1,0 +1,102 @@
+//! What is owed is still owed after a restart.
+
+use rejoinder_core::{AgentTurn, IntakeError, Support, conformance::scripted::Script};
+
+use crate::gateway::{DEFERRAL, HARD_DEADLINE, Made, SOFT_DEADLINE, TestGateway, chat, said, secs};
+
+fn echo(turn: &AgentTurn) -> Script {
+    Script::replies(&turn.text).taking(secs(1))
+}
+
+/// D1, D9. Running and waiting turns are answered, in their order.
+#[tokio::test]
+async fn what_ran_and_what_waited_is_answered_in_its_order() {
+    let mut gateway = Made::new().agent("main", echo).start().await;
+    for text in ["one", "two", "three"] {
+        gateway.receives(said(&chat("ada"), text)).await;
+    }
+
+    gateway.restart().await;
+    gateway.receives(said(&chat("ada"), "four")).await;
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "two", "three", "four"]);
+    let runs = gateway.agent("main").runs();
+    assert_eq!((runs[0].turn.turn, runs[1].turn.attempt), (runs[1].turn.turn, 2), "the same turn, run again");
+    gateway.at_rest().await;
+}
+
+/// D9. What comes in right after a start does not overtake what waited before.
+#[tokio::test]
+async fn nobody_overtakes_the_backlog_right_after_a_start() {
+    let mut gateway = Made::new().seats(1).agent("main", echo).start().await;
+    for number in 0..20 {
+        gateway.receives(said(&chat(&format!("c{}", number % 4)), &format!("{number}"))).await;
+    }
+    gateway.life.kill();
+    gateway.begin(std::sync::Arc::default()).await;
+    for number in 20..24 {
+        gateway.accepts(said(&chat(&format!("c{}", number % 4)), &format!("{number}"))).await;
+    }
+    gateway.advance(secs(60)).await;
+
+    for number in 0..4 {
+        let expected: Vec<String> = (0..6).map(|round| format!("{}", round * 4 + number)).collect();
+        assert_eq!(gateway.visible(&chat(&format!("c{number}"))), expected);
+    }
+    gateway.at_rest().await;
+}
+
+/// A debt is a row: it survives.
+#[tokio::test]
+async fn a_debt_survives_a_restart() {
+    let mut gateway = Made::new()
+        .capable(|it| it.edit = Support::No)
+        .agent("main", |turn: &AgentTurn| match turn.attempt {
+            1 => Script::hangs(),
+            _ => Script::replies("done"),
+        })
+        .start()
+        .await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(SOFT_DEADLINE).await;
+
+    gateway.restart().await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL, "done"]);
+    gateway.at_rest().await;
+}
+
+/// A soft stop lets running turns end; the rest stays as rows.
+#[tokio::test]
+async fn a_soft_stop_lets_running_turns_end_and_keeps_the_rest() {
+    let mut gateway =
+        Made::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(5))).start().await;
+    gateway.receives(said(&chat("ada"), "one")).await;
+    gateway.receives(said(&chat("ada"), "two")).await;
+    let intake = gateway.intake();
+
+    gateway.stop(secs(20)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["one"]);
+    assert!(matches!(intake.accept(said(&chat("ada"), "three")).await, Err(IntakeError::ShuttingDown)));
+    gateway.begin_life().await;
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "two"]);
+    assert_eq!(gateway.agent("main").runs().len(), 2);
+    gateway.at_rest().await;
+}
+
+/// A stop does not wait for what hangs.
+#[tokio::test]
+async fn a_stop_ends_when_its_time_is_over() {
+    let mut gateway = TestGateway::with(Script::hangs()).await;
+    gateway.receives(said(&chat("ada"), "one")).await;
+
+    gateway.stop(secs(20)).await;
+
+    gateway.begin_life().await;
+    gateway.advance(HARD_DEADLINE * 4).await;
+    assert_eq!(gateway.visible(&chat("ada")).len(), 1);
+    gateway.at_rest().await;
+}
