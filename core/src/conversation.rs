@@ -121,6 +121,9 @@ impl Conversations {
 impl Core {
     /// Takes the seat of `conversation` for `turn`, when it is free and nobody waits before it.
     pub(crate) fn take_seat(self: &Arc<Self>, conversation: &ConversationRef, turn: TurnId) -> Option<Seat> {
+        if self.conversations.backlog.load(Ordering::SeqCst) {
+            return None;
+        }
         self.sit(conversation, turn, || Arc::clone(&self.conversations.free).try_acquire_owned().ok())
     }
 
