@@ -12,7 +12,7 @@ mod words;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use self::words::{clip, rfc3339, span, until};
 use crate::{
@@ -121,7 +121,7 @@ fn owed(dossier: &Dossier) -> String {
     };
     let mut text = format!("An answer, because {why}.");
     if let Some(patience) = event.patience {
-        text.push_str(&format!(" The caller waited up to {} for it.", span(patience)));
+        let _ = write!(text, " The caller waited up to {} for it.", span(patience));
     }
     text
 }
@@ -161,7 +161,7 @@ fn work(dossier: &Dossier, now: Timestamp) -> String {
         None => "The agent's run has ended.".to_owned(),
     };
     if let Some(soft) = obligation.soft_deadline() {
-        text.push_str(&format!(" Without an answer a deferral goes out at {}.", until(soft, now)));
+        let _ = write!(text, " Without an answer a deferral goes out at {}.", until(soft, now));
     }
     if let Some(due) = obligation.due() {
         let then = if obligation.is_waiting() || obligation.is_running() {
@@ -169,7 +169,7 @@ fn work(dossier: &Dossier, now: Timestamp) -> String {
         } else {
             "then the agent gets the turn again, or the ladder is climbed"
         };
-        text.push_str(&format!(" The deferral's debt is due at {}; {then}.", until(due, now)));
+        let _ = write!(text, " The deferral's debt is due at {}; {then}.", until(due, now));
     }
     text
 }

@@ -1,7 +1,7 @@
 //! What operators see of turns: the same over HTTP and on the command line.
 
 use rejoinder_core::{
-    Action, Attachment, Expectation, State, TurnStatus, Via,
+    Action, Attachment, Expectation, SignalKind, State, TurnStatus, Via,
     explain::{Entry, Explanation},
     store::{AttemptRecord, AuditEntry, DeliveryRecord, Dossier, RunRecord, TurnSummary},
 };
@@ -80,7 +80,7 @@ impl From<TurnSummary> for TurnItem {
             owed: turn.owed,
             state: turn.state,
             status: turn.status,
-            signal: turn.signal.map(|signal| signal.as_str()),
+            signal: turn.signal.map(SignalKind::as_str),
             fallback: turn
                 .fallback
                 .map(|fallback| FallbackItem { cause: fallback.cause.as_str(), rung: fallback.rung }),

@@ -1,5 +1,7 @@
 //! What happened to a turn, in order.
 
+use std::fmt::Write as _;
+
 use super::{
     Entry, cause_words,
     words::{clip, quote, span},
@@ -70,7 +72,9 @@ fn accepted(dossier: &Dossier) -> String {
     match event.attachments.len() {
         0 => {}
         1 => text.push_str(", with a file"),
-        files => text.push_str(&format!(", with {files} files")),
+        files => {
+            let _ = write!(text, ", with {files} files");
+        }
     }
     text
 }
@@ -128,14 +132,14 @@ fn claim_entries(parts: &[DeliveryRecord], dossier: &Dossier, entries: &mut Entr
     } else {
         let mut text = cleared(first, &shown.text, dossier);
         if parts.len() > 1 {
-            text.push_str(&format!(" It takes {} messages.", parts.len()));
+            let _ = write!(text, " It takes {} messages.", parts.len());
         }
         if matches!(first.action, Action::Edit { .. }) {
             text.push_str(" It takes the place of the deferral.");
         }
         if let Some(part) = parts.iter().find(|part| part.state == DeliveryState::Withdrawn) {
             let why = part.error.as_deref().unwrap_or("something better came");
-            text.push_str(&format!(" Taken back before it was sent: {}.", clip(why)));
+            let _ = write!(text, " Taken back before it was sent: {}.", clip(why));
         }
         entries.add(first.created_at, Rank::Claim(first.claim, Step::Cleared), text);
     }

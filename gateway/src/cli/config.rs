@@ -1,5 +1,7 @@
 //! `rejoinder config`.
 
+use std::fmt::Write as _;
+
 use clap::Subcommand;
 use rejoinder_config::{ConfigErrors, DEFAULT_TOML};
 use serde_json::json;
@@ -56,10 +58,10 @@ fn check(global: &Global, as_json: bool) -> Result<(), Failure> {
     }
     let mut text = format!("The configuration can be used: {}", loaded.source);
     if !loaded.overrides.is_empty() {
-        text.push_str(&format!(", with {}", loaded.overrides.join(", ")));
+        let _ = write!(text, ", with {}", loaded.overrides.join(", "));
     }
     for remark in remarks {
-        text.push_str(&format!("\nnote: {remark}"));
+        let _ = write!(text, "\nnote: {remark}");
     }
     output::print(text)
 }

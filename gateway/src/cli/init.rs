@@ -1,6 +1,7 @@
 //! `rejoinder init`: connects an agent.
 
 use std::{
+    fmt::Write as _,
     fs::OpenOptions,
     io::{self, BufRead, IsTerminal, Write},
     path::{Path, PathBuf},
@@ -182,7 +183,7 @@ fn pick_model(found: &Found) -> Result<String, Failure> {
 fn pick(question: &str, options: &[String]) -> Result<usize, Failure> {
     let mut text = question.to_owned();
     for (number, option) in (1..).zip(options) {
-        text.push_str(&format!("\n  {number}. {}", output::printable(option)));
+        let _ = write!(text, "\n  {number}. {}", output::printable(option));
     }
     output::print(text)?;
     loop {
@@ -233,7 +234,7 @@ fn configuration(choice: &Choice) -> Result<String, Failure> {
                 toml_text(model)?
             );
             if let Some(name) = api_key_env {
-                agent.push_str(&format!("api_key = {{ env = {} }}\n", toml_text(name)?));
+                let _ = writeln!(agent, "api_key = {{ env = {} }}", toml_text(name)?);
             }
             agent
         }
@@ -282,17 +283,17 @@ fn farewell(path: &Path, choice: &Choice) -> String {
             "The built-in front desk answers, by itself and without a model. The file says how to connect an agent.\n",
         ),
         Choice::OpenAi { base_url, model, api_key_env } => {
-            text.push_str(&format!("The agent `main` answers: {model} at {base_url}.\n"));
+            let _ = writeln!(text, "The agent `main` answers: {model} at {base_url}.");
             if let Some(name) = api_key_env
                 && std::env::var_os(name).is_none_or(|value| value.is_empty())
             {
-                text.push_str(&format!("Set {name} to its key before you start.\n"));
+                let _ = writeln!(text, "Set {name} to its key before you start.");
             }
         }
     }
     let is_usual = path == Path::new("rejoinder.toml");
     let config = if is_usual { String::new() } else { format!(" --config {}", path.display()) };
-    text.push_str(&format!("Next: run `rejoinder{config}`. It says where to open the chat, and how to call the hook."));
+    let _ = write!(text, "Next: run `rejoinder{config}`. It says where to open the chat, and how to call the hook.");
     text
 }
 

@@ -1,6 +1,6 @@
 //! `rejoinder turns`: reads the database itself, whether the gateway runs or not.
 
-use std::path::PathBuf;
+use std::{fmt::Write as _, path::PathBuf};
 
 use anyhow::{Context, anyhow};
 use clap::{Args, Subcommand, ValueEnum};
@@ -181,7 +181,7 @@ fn lines(list: &TurnList) -> String {
     let rows: Vec<_> = list.items.iter().map(row).collect();
     let mut text = output::table(["TURN", "ACCEPTED", "CHANNEL", "AGENT", "STATUS", "SIGNAL"], &rows);
     if let Some(next) = &list.next {
-        text.push_str(&format!("\n\nThere are more: --before {next}"));
+        let _ = write!(text, "\n\nThere are more: --before {next}");
     }
     output::printable(&text)
 }

@@ -75,13 +75,13 @@ async fn turns_are_filtered() {
         ids.collect::<Vec<_>>()
     };
 
-    assert_eq!(ids("channel=webhook.test".into()).await, [one.clone()]);
-    assert_eq!(ids(format!("conversation={conversation}")).await, [other.clone()]);
-    assert_eq!(ids("state=settled".into()).await, [other.clone(), one.clone()]);
+    assert_eq!(ids("channel=webhook.test".into()).await, [&*one]);
+    assert_eq!(ids(format!("conversation={conversation}")).await, [&*other]);
+    assert_eq!(ids("state=settled".into()).await, [&*other, &*one]);
     assert_eq!(ids("state=open".into()).await, Vec::<String>::new());
     assert_eq!(ids("state=undeliverable".into()).await, Vec::<String>::new());
     assert_eq!(ids("state=overdue".into()).await, Vec::<String>::new());
-    assert_eq!(ids(format!("since={at}&channel=webhook.other")).await, [other]);
+    assert_eq!(ids(format!("since={at}&channel=webhook.other")).await, [&*other]);
     assert_eq!(ids(format!("until={at}&channel=webhook.other")).await, Vec::<String>::new());
 }
 
