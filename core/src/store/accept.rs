@@ -1,0 +1,69 @@
+//! What is accepted: events, the turns they become, and the cursor that covers them.
+
+use std::sync::Arc;
+
+use crate::{
+    AgentName, ChannelId, ConversationId, EventId, InboundEvent, Obligation, SessionId, TurnId, store::RunStart,
+};
+
+/// An event to accept, with what follows from it.
+#[derive(Clone, Debug)]
+pub struct NewEvent {
+    /// Its id.
+    pub id: EventId,
+    /// The event.
+    pub event: Arc<InboundEvent>,
+    /// The turn it becomes; `None` for what is kept and given to nobody.
+    pub turn: Option<NewTurn>,
+}
+
+/// A turn to open.
+#[derive(Clone, Debug)]
+pub struct NewTurn {
+    /// Its id.
+    pub id: TurnId,
+    /// The agent it was routed to.
+    pub agent: AgentName,
+    /// What is owed; stored at version 1.
+    pub obligation: Obligation,
+    /// The run that starts with it, when its conversation is free.
+    pub run: Option<RunStart>,
+    /// The id its conversation gets, if it is new.
+    pub conversation: ConversationId,
+    /// The id its conversation's first session gets, if it is new.
+    pub session: SessionId,
+}
+
+/// What became of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// It is a new turn.
+    Turn {
+        /// Its conversation, new or known.
+        conversation: ConversationId,
+        /// The conversation's current session.
+        session: SessionId,
+        /// Whether the session has a transcript.
+        has_history: bool,
+    },
+    /// It is new, and no turn.
+    Kept,
+    /// It was accepted before; nothing was changed.
+    Duplicate {
+        /// The turn it became then.
+        turn: Option<TurnId>,
+        /// The text it had then, so that a key that is used for something else is noticed.
+        text: String,
+    },
+}
+
+/// How far a channel has read its platform; written with the events that it covers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CursorMove {
+    /// The channel.
+    pub channel: ChannelId,
+    /// Which of the channel's cursors: `updates`, or a room's id.
+    pub name: String,
+    /// Where it stands from now on.
+    pub position: String,
+}
