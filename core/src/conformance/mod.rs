@@ -2,6 +2,7 @@
 //!
 //! Feature `testing`; nothing here is part of the running gateway. To add a port: give it a module here.
 
+pub mod channel;
 pub mod clock;
 pub mod scripted;
 pub mod store;

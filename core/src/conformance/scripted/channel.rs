@@ -7,9 +7,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::Platform;
 use crate::{
-    Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError,
-    Intake, Receipt, Receipts, Resend, Support,
+    Action, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
+    DeliveryError, Intake, Receipt, Receipts, Resend, Support,
 };
+
+/// How long to wait before an event that was not accepted is brought again.
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// Everything in full: receipts of the platform's, resends that may show twice, no drafts, no typing and no
 /// limits.
@@ -70,12 +73,34 @@ impl ChannelAdapter for ScriptedChannel {
         text.split(Self::CUT).map(str::to_owned).collect()
     }
 
-    async fn run(&self, _intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
-        shutdown.cancelled().await;
-        Ok(())
+    async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
+        loop {
+            let event = tokio::select! {
+                event = self.platform.mail() => event,
+                () = shutdown.cancelled() => return Ok(()),
+            };
+            if intake.accept(event).await.is_ok() {
+                self.platform.acknowledge();
+            } else {
+                tokio::select! {
+                    () = intake.clock().sleep(AGAIN) => {}
+                    () = shutdown.cancelled() => return Ok(()),
+                }
+            }
+        }
     }
 
     async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
+        let support = match delivery.action() {
+            Action::Send { .. } | Action::Delete { .. } => Support::Full,
+            Action::Edit { .. } => self.capabilities.edit,
+            Action::React { .. } => self.capabilities.reactions,
+            Action::Draft { .. } => self.capabilities.drafts,
+            Action::Typing { .. } => self.capabilities.typing,
+        };
+        if support == Support::No {
+            return Err(DeliveryError::Unsupported("the test said so".to_owned()));
+        }
         self.platform.deliver(delivery, self.capabilities.resend).await
     }
 }

@@ -1,15 +1,16 @@
 //! A small platform in memory.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::{
-    Action, ConversationRef, Delivery, DeliveryError, DeliveryId, Receipt, Resend, Scope, SignalKind, TurnId, Via,
+    Action, ConversationRef, Delivery, DeliveryError, DeliveryId, InboundEvent, Receipt, Resend, Scope, SignalKind,
+    TurnId, Via,
 };
 
 /// What goes wrong with one delivery.
@@ -81,6 +82,7 @@ type Trouble = Box<dyn FnMut(&Delivery) -> Option<Fault> + Send>;
 pub struct Platform {
     state: Mutex<State>,
     held: watch::Sender<bool>,
+    mail: Notify,
 }
 
 #[derive(Default)]
@@ -94,6 +96,8 @@ struct State {
     calls: u64,
     is_down: bool,
     wrongs: Vec<String>,
+    inbox: VecDeque<InboundEvent>,
+    acknowledged: HashSet<String>,
 }
 
 impl std::fmt::Debug for Platform {
@@ -104,7 +108,7 @@ impl std::fmt::Debug for Platform {
 
 impl Default for Platform {
     fn default() -> Self {
-        Self { state: Mutex::default(), held: watch::Sender::new(false) }
+        Self { state: Mutex::default(), held: watch::Sender::new(false), mail: Notify::new() }
     }
 }
 
@@ -176,6 +180,36 @@ impl Platform {
     #[must_use]
     pub fn wrongs(&self) -> Vec<String> {
         self.state().wrongs.clone()
+    }
+
+    /// A person says something: the next channel that runs takes it in.
+    pub fn says(&self, event: InboundEvent) {
+        self.state().inbox.push_back(event);
+        self.mail.notify_one();
+    }
+
+    /// Whether an event was acknowledged.
+    #[must_use]
+    pub fn is_acknowledged(&self, external_id: &str) -> bool {
+        self.state().acknowledged.contains(external_id)
+    }
+
+    /// The first event that is not acknowledged.
+    pub(super) async fn mail(&self) -> InboundEvent {
+        loop {
+            let event = self.state().inbox.front().cloned();
+            match event {
+                Some(event) => return event,
+                None => self.mail.notified().await,
+            }
+        }
+    }
+
+    pub(super) fn acknowledge(&self) {
+        let mut state = self.state();
+        if let Some(event) = state.inbox.pop_front() {
+            state.acknowledged.insert(event.external_id);
+        }
     }
 
     /// Performs a delivery.

@@ -1,0 +1,408 @@
+//! What every channel must do.
+//!
+//! A channel's crate puts a double of its platform behind [`PlatformDouble`], and has
+//! [`channel_conformance!`](crate::channel_conformance) make a test of every check. For tests of its own it
+//! builds deliveries with [`delivery`]. To add a check: write it here, and name it in the macro.
+
+mod acknowledging;
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+
+pub use self::acknowledging::nothing_is_acknowledged_before_it_is_accepted;
+use super::clock::START;
+use crate::{
+    Action, ChannelAdapter, Content, ConversationRef, Delivery, DeliveryError, DeliveryId, InboundEvent, Receipts,
+    Resend, Scope, SenderKind, SignalKind, Support, TextLimit, TextUnit, TurnId, Via,
+};
+
+/// What the platform does to the next call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// It limits us (429).
+    Limit {
+        /// For how long.
+        retry_after: Duration,
+        /// What it blocks.
+        scope: Scope,
+    },
+    /// It does what was asked, and its answer is lost.
+    LoseResponse,
+    /// It refuses for good: the chat is gone, we are blocked.
+    Refuse,
+    /// It does not accept our credentials.
+    Unauthorized,
+    /// It fails before it has done anything, and says so.
+    Fail,
+}
+
+/// A payload, and what it is.
+#[derive(Clone, Debug)]
+pub struct Fixture {
+    /// A name for messages.
+    pub name: &'static str,
+    /// The payload, as the platform sends it.
+    pub payload: String,
+    /// What it becomes. Its `raw` and `received_at` are not looked at.
+    pub becomes: Becomes,
+}
+
+/// What a payload becomes.
+#[derive(Clone, Debug)]
+pub enum Becomes {
+    /// An event.
+    Event(Box<InboundEvent>),
+    /// A message of our own, as the platform echoes it: nothing, or an event that says so.
+    OurOwn,
+    /// Nothing.
+    Nothing,
+}
+
+/// A double of a platform, with an adapter that is connected to it.
+#[async_trait]
+pub trait PlatformDouble: Send + Sync {
+    /// The adapter.
+    fn adapter(&self) -> Arc<dyn ChannelAdapter>;
+
+    /// A conversation that the double knows.
+    fn conversation(&self) -> ConversationRef;
+
+    /// Payloads of every kind.
+    fn fixtures(&self) -> Vec<Fixture>;
+
+    /// What the adapter makes of a payload. Pure.
+    fn normalise(&self, payload: &str) -> Option<InboundEvent>;
+
+    /// A payload of a person's message that was never used before.
+    fn fresh_payload(&self) -> String;
+
+    /// The id of a message in [`conversation`](Self::conversation) that a person sent: what reactions go on.
+    fn persons_message(&self) -> String;
+
+    /// Decides what becomes of the next call. `false` where this cannot happen on the platform.
+    async fn next(&self, trouble: Trouble) -> bool;
+
+    /// What we have sent to [`conversation`](Self::conversation), as it reads now, in order.
+    async fn shown(&self) -> Vec<String>;
+
+    /// Hands a payload to the adapter, which runs, as the platform does: again and again until it is
+    /// acknowledged. Returns at once.
+    async fn brings(&self, payload: String);
+
+    /// Whether a payload that was brought is acknowledged.
+    async fn is_acknowledged(&self, payload: &str) -> bool;
+}
+
+/// Makes a test of every check of the channel suite. The argument is an expression that gives a future of a
+/// fresh [`PlatformDouble`](crate::conformance::channel::PlatformDouble).
+#[macro_export]
+macro_rules! channel_conformance {
+    ($make:expr) => {
+        $crate::channel_conformance! { $make =>
+            fixtures_become_what_they_are
+            our_own_messages_are_ignored
+            the_same_payload_has_the_same_key
+            capabilities_and_deliver_agree
+            a_long_text_arrives_in_parts_and_in_order
+            a_limit_says_for_how_long
+            a_lost_response_is_unknown
+            what_is_refused_is_refused
+            what_failed_was_not_sent
+            credentials_that_are_refused_are_named
+            nothing_is_acknowledged_before_it_is_accepted
+        }
+    };
+    ($make:expr => $($check:ident)*) => {
+        $(
+            #[tokio::test]
+            async fn $check() {
+                $crate::conformance::channel::$check(&$make.await).await;
+            }
+        )*
+    };
+}
+
+/// A delivery under construction. Only for tests: the outbox makes the real ones.
+#[derive(Clone, Debug)]
+pub struct Building(Delivery);
+
+/// Begins a delivery of `action` to `conversation`: the first attempt at a signal of one part.
+#[must_use]
+pub fn delivery(conversation: &ConversationRef, action: Action) -> Building {
+    let signal = match &action {
+        Action::Send { .. } | Action::Edit { .. } => Some(SignalKind::Reply),
+        Action::React { .. } => Some(SignalKind::Reaction),
+        Action::Draft { .. } | Action::Typing { .. } | Action::Delete { .. } => None,
+    };
+    Building(Delivery {
+        id: DeliveryId::new(START),
+        conversation: conversation.clone(),
+        turn: Some(TurnId::new(START)),
+        part: 1,
+        parts: 1,
+        via: signal.map(|_| Via::Answer),
+        signal,
+        action,
+        attempt: 1,
+        labelled: false,
+    })
+}
+
+/// Begins a delivery of a text.
+#[must_use]
+pub fn text(conversation: &ConversationRef, text: &str) -> Building {
+    let content = Content { text: text.to_owned(), ..Content::default() };
+    delivery(conversation, Action::Send { content, reply_to: None })
+}
+
+impl Building {
+    /// For this turn, or for none.
+    #[must_use]
+    pub const fn turn(mut self, turn: Option<TurnId>) -> Self {
+        self.0.turn = turn;
+        self
+    }
+
+    /// As this signal.
+    #[must_use]
+    pub fn signal(mut self, signal: SignalKind, via: Via) -> Self {
+        (self.0.signal, self.0.via) = (Some(signal), Some(via));
+        self
+    }
+
+    /// As part `part` of `parts`.
+    #[must_use]
+    pub const fn part(mut self, part: u32, parts: u32) -> Self {
+        (self.0.part, self.0.parts) = (part, parts);
+        self
+    }
+
+    /// As the n-th attempt.
+    #[must_use]
+    pub const fn attempt(mut self, attempt: u32) -> Self {
+        self.0.attempt = attempt;
+        self
+    }
+
+    /// As a possible second copy.
+    #[must_use]
+    pub const fn labelled(mut self) -> Self {
+        self.0.labelled = true;
+        self
+    }
+
+    /// The delivery.
+    #[must_use]
+    pub fn build(self) -> Delivery {
+        self.0
+    }
+}
+
+/// Every payload becomes the event that it is.
+///
+/// # Panics
+/// When it does not hold; so for every check.
+pub async fn fixtures_become_what_they_are(double: &dyn PlatformDouble) {
+    let bare = |event: &InboundEvent| InboundEvent { raw: String::new(), received_at: START, ..event.clone() };
+    for fixture in double.fixtures() {
+        let event = double.normalise(&fixture.payload);
+        match fixture.becomes {
+            Becomes::Event(expected) => {
+                let event = event.unwrap_or_else(|| panic!("{}: nothing became of it", fixture.name));
+                assert_eq!(bare(&event), bare(&expected), "{}", fixture.name);
+                assert!(!event.raw.is_empty(), "{}: the payload is kept", fixture.name);
+                assert_eq!(&event.conversation.channel, double.adapter().channel(), "{}", fixture.name);
+            }
+            Becomes::OurOwn => {}
+            Becomes::Nothing => assert!(event.is_none(), "{}: {event:?}", fixture.name),
+        }
+    }
+}
+
+/// What we said ourselves is nothing, or says that it is ours.
+pub async fn our_own_messages_are_ignored(double: &dyn PlatformDouble) {
+    for fixture in double.fixtures() {
+        if matches!(fixture.becomes, Becomes::OurOwn)
+            && let Some(event) = double.normalise(&fixture.payload)
+        {
+            assert_eq!(event.sender.kind, SenderKind::Ourselves, "{}", fixture.name);
+        }
+    }
+}
+
+/// The same payload is the same event, another one is another.
+pub async fn the_same_payload_has_the_same_key(double: &dyn PlatformDouble) {
+    let key = |payload: &str| double.normalise(payload).map(|event| (event.external_id, event.revision));
+    let mut keys = HashSet::new();
+    for fixture in double.fixtures() {
+        let Some(first) = key(&fixture.payload) else { continue };
+        assert!(!first.0.is_empty(), "{}: a key", fixture.name);
+        assert_eq!(Some(&first), key(&fixture.payload).as_ref(), "{}", fixture.name);
+        assert!(keys.insert(first), "{}: another fixture has its key", fixture.name);
+    }
+}
+
+/// What the capabilities call impossible is [`DeliveryError::Unsupported`], what they call possible is done,
+/// and nothing is a success that did nothing.
+pub async fn capabilities_and_deliver_agree(double: &dyn PlatformDouble) {
+    let (adapter, conversation) = (double.adapter(), double.conversation());
+    let capabilities = adapter.capabilities(&conversation);
+    let by_platform = capabilities.receipts == Receipts::Platform;
+    let content = |text: &str| Content { text: text.to_owned(), ..Content::default() };
+
+    let sent = adapter.deliver(&text(&conversation, "first words").build()).await;
+    if capabilities.receipts == Receipts::Row {
+        assert!(matches!(sent, Err(DeliveryError::Unsupported(_))), "a row is no call: {sent:?}");
+    } else {
+        let receipt = sent.expect("a text is sent");
+        assert!(!receipt.message_ids.is_empty(), "a receipt names its messages");
+        assert!(double.shown().await.iter().any(|shown| shown.contains("first words")), "it was sent");
+        let message = receipt.message_ids[0].clone();
+
+        let edit = Action::Edit { message, content: content("second words") };
+        let edited = adapter.deliver(&delivery(&conversation, edit).build()).await;
+        if agrees("edit", by_platform.then_some(capabilities.edit), &edited) {
+            let shown = double.shown().await;
+            assert!(shown.iter().any(|shown| shown.contains("second words")), "it was changed");
+            assert!(!shown.iter().any(|shown| shown.contains("first words")), "in its place");
+        }
+
+        let emoji = capabilities.allowed_reactions.as_ref().and_then(|allowed| allowed.first()).map_or("👍", |it| it);
+        let react = Action::React { message: Some(double.persons_message()), emoji: emoji.to_owned() };
+        let reacted = adapter.deliver(&delivery(&conversation, react).build()).await;
+        agrees("reactions", by_platform.then_some(capabilities.reactions), &reacted);
+    }
+    let draft = Action::Draft { text: "half a sen".to_owned() };
+    let drafted = adapter.deliver(&delivery(&conversation, draft).build()).await;
+    agrees("drafts", Some(capabilities.drafts), &drafted);
+    for on in [true, false] {
+        let typed = adapter.deliver(&delivery(&conversation, Action::Typing { on }).build()).await;
+        agrees("typing", Some(capabilities.typing), &typed);
+    }
+}
+
+/// Checks a result against the support that was claimed, if any was; whether it was done.
+fn agrees<T: std::fmt::Debug>(what: &str, support: Option<Support>, result: &Result<T, DeliveryError>) -> bool {
+    match support {
+        Some(Support::No) => {
+            assert!(matches!(result, Err(DeliveryError::Unsupported(_))), "{what} is not supported: {result:?}");
+        }
+        Some(Support::Degraded | Support::Full) => assert!(result.is_ok(), "{what} is supported: {result:?}"),
+        None => {}
+    }
+    result.is_ok()
+}
+
+/// A text that is too long for one message becomes several, none of which is too long, and they arrive in
+/// order. Code fences are closed in every part.
+pub async fn a_long_text_arrives_in_parts_and_in_order(double: &dyn PlatformDouble) {
+    let (adapter, conversation) = (double.adapter(), double.conversation());
+    let capabilities = adapter.capabilities(&conversation);
+    let Some(limit) = capabilities.text_limit else {
+        assert_eq!(adapter.parts("word ").len(), 1, "without a limit there is one part");
+        return;
+    };
+    let words = || (0..limit.max).map(|number| format!("wörd{number}🎉 "));
+    let plain: String = words().take(limit.max / 3).collect();
+    let unbroken = "🎉".repeat(limit.max * 2);
+    let fenced =
+        format!("Look:\n\n```rust\n{}\n```\n\nThat is it.", words().take(limit.max / 3).collect::<Vec<_>>().join("\n"));
+    for text in [&plain, &unbroken, &fenced] {
+        let parts = adapter.parts(text);
+        assert!(parts.len() > 1, "it does not fit into one");
+        for part in &parts {
+            assert!(!part.trim().is_empty(), "no part is empty");
+            assert!(length(part, limit) <= limit.max, "a part of {} is too long", length(part, limit));
+            assert_eq!(part.matches("```").count() % 2, 0, "a code fence is left open");
+        }
+    }
+    let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+    assert_eq!(letters(&adapter.parts(&plain).concat()), letters(&plain), "nothing is lost");
+    if capabilities.receipts == Receipts::Row {
+        return;
+    }
+
+    let before = double.shown().await.len();
+    let parts = adapter.parts(&plain);
+    let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+    let mut ids = Vec::new();
+    for (number, part) in (1..).zip(&parts) {
+        let part = text(&conversation, part).part(number, count).build();
+        ids.extend(adapter.deliver(&part).await.expect("every part is sent").message_ids);
+    }
+    assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len(), "every message has an id of its own");
+    let shown = double.shown().await;
+    let first_words = |text: &String| text.split_whitespace().next().map(str::to_owned);
+    let expected: Vec<_> = parts.iter().map(first_words).collect();
+    assert_eq!(shown[before..].iter().map(first_words).collect::<Vec<_>>(), expected, "in their order");
+}
+
+fn length(text: &str, limit: TextLimit) -> usize {
+    match limit.unit {
+        TextUnit::Bytes => text.len(),
+        TextUnit::Utf16 => text.encode_utf16().count(),
+        TextUnit::Chars => text.chars().count(),
+    }
+}
+
+/// The result of sending a text into `trouble`; `None` where that cannot happen.
+async fn sent_into(double: &dyn PlatformDouble, trouble: Trouble) -> Option<(Delivery, DeliveryError)> {
+    let (adapter, conversation) = (double.adapter(), double.conversation());
+    if adapter.capabilities(&conversation).receipts == Receipts::Row || !double.next(trouble.clone()).await {
+        return None;
+    }
+    let delivery = text(&conversation, "into trouble").build();
+    match adapter.deliver(&delivery).await {
+        Ok(receipt) => panic!("{trouble:?} and a receipt: {receipt:?}"),
+        Err(error) => Some((delivery, error)),
+    }
+}
+
+/// A 429 is a limit, with its time and its scope.
+pub async fn a_limit_says_for_how_long(double: &dyn PlatformDouble) {
+    for scope in [Scope::Conversation, Scope::Account] {
+        let trouble = Trouble::Limit { retry_after: Duration::from_secs(7), scope: scope.clone() };
+        let Some((_, error)) = sent_into(double, trouble).await else { continue };
+        assert!(
+            matches!(&error, DeliveryError::Limited { retry_after, scope: blocked, .. }
+                if *retry_after >= Duration::from_secs(7) && *blocked == scope),
+            "{error:?}"
+        );
+    }
+}
+
+/// An answer that is lost after the platform acted is unknown; where a resend is idempotent, it shows nothing
+/// twice.
+pub async fn a_lost_response_is_unknown(double: &dyn PlatformDouble) {
+    let (adapter, conversation) = (double.adapter(), double.conversation());
+    let before = double.shown().await.len();
+    let Some((mut delivery, error)) = sent_into(double, Trouble::LoseResponse).await else { return };
+    assert!(matches!(error, DeliveryError::Unknown(_)), "{error:?}");
+    if adapter.capabilities(&conversation).resend == Resend::Idempotent {
+        delivery.attempt = 2;
+        adapter.deliver(&delivery).await.expect("it is sent again");
+        assert_eq!(double.shown().await.len(), before + 1, "it is shown once");
+    }
+}
+
+/// What will never be accepted is refused.
+pub async fn what_is_refused_is_refused(double: &dyn PlatformDouble) {
+    if let Some((_, error)) = sent_into(double, Trouble::Refuse).await {
+        assert!(matches!(error, DeliveryError::Refused(_)), "{error:?}");
+    }
+}
+
+/// What certainly was not accepted was not sent.
+pub async fn what_failed_was_not_sent(double: &dyn PlatformDouble) {
+    if let Some((_, error)) = sent_into(double, Trouble::Fail).await {
+        assert!(matches!(error, DeliveryError::NotSent { .. }), "{error:?}");
+    }
+}
+
+/// Credentials that the platform no longer accepts have a name of their own.
+pub async fn credentials_that_are_refused_are_named(double: &dyn PlatformDouble) {
+    if let Some((_, error)) = sent_into(double, Trouble::Unauthorized).await {
+        assert!(matches!(error, DeliveryError::Unauthorized(_)), "{error:?}");
+    }
+}

@@ -1,0 +1,102 @@
+//! The channel suite, on the scripted platform: an adapter that keeps every rule passes.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use async_trait::async_trait;
+use rejoinder_core::{
+    Capabilities, ChannelAdapter, ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Resend,
+    Sender, SenderKind,
+    conformance::{
+        channel::{Becomes, Fixture, PlatformDouble, Trouble},
+        clock::START,
+        scripted::{Fault, Platform, ScriptedChannel, capabilities},
+    },
+};
+
+struct Double {
+    platform: Arc<Platform>,
+    adapter: Arc<ScriptedChannel>,
+    payloads: AtomicU64,
+}
+
+async fn double() -> Double {
+    let platform = Platform::new();
+    let capabilities = Capabilities { resend: Resend::Idempotent, ..capabilities() };
+    let adapter = ScriptedChannel::new(ChannelId::new("test", "main"), Arc::clone(&platform), capabilities);
+    Double { platform, adapter: Arc::new(adapter), payloads: AtomicU64::new(1) }
+}
+
+fn event(id: &str, sender: &str, text: &str) -> InboundEvent {
+    InboundEvent {
+        conversation: ConversationRef::new(ChannelId::new("test", "main"), "ada"),
+        chat: ChatKind::Direct,
+        external_id: id.to_owned(),
+        revision: 0,
+        message_id: Some(id.to_owned()),
+        sender: Sender {
+            id: sender.to_owned(),
+            name: None,
+            kind: if sender == "us" { SenderKind::Ourselves } else { SenderKind::Person },
+        },
+        kind: EventKind::Message,
+        directed: Directed::DirectChat,
+        text: text.to_owned(),
+        attachments: Vec::new(),
+        quoted: None,
+        patience: None,
+        received_at: START,
+        raw: format!("{id}|{sender}|{text}"),
+    }
+}
+
+#[async_trait]
+impl PlatformDouble for Double {
+    fn adapter(&self) -> Arc<dyn ChannelAdapter> {
+        Arc::clone(&self.adapter) as Arc<dyn ChannelAdapter>
+    }
+    fn conversation(&self) -> ConversationRef {
+        ConversationRef::new(ChannelId::new("test", "main"), "ada")
+    }
+    fn fixtures(&self) -> Vec<Fixture> {
+        let fixture = |name, payload: &str, becomes| Fixture { name, payload: payload.to_owned(), becomes };
+        vec![
+            fixture("a message", "1|ada|hello", Becomes::Event(Box::new(event("1", "ada", "hello")))),
+            fixture("our own", "2|us|hello", Becomes::OurOwn),
+            fixture("something else", "typing", Becomes::Nothing),
+        ]
+    }
+    fn normalise(&self, payload: &str) -> Option<InboundEvent> {
+        let mut fields = payload.split('|');
+        Some(event(fields.next()?, fields.next()?, fields.next()?))
+    }
+    fn fresh_payload(&self) -> String {
+        format!("f{}|ada|hello", self.payloads.fetch_add(1, Ordering::SeqCst))
+    }
+    fn persons_message(&self) -> String {
+        "1".to_owned()
+    }
+    async fn next(&self, trouble: Trouble) -> bool {
+        self.platform.next(match trouble {
+            Trouble::Limit { retry_after, scope } => Fault::Limit { retry_after, scope },
+            Trouble::LoseResponse => Fault::LoseResponse,
+            Trouble::Refuse => Fault::Refuse,
+            Trouble::Unauthorized => Fault::Unauthorized,
+            Trouble::Fail => Fault::NotSent,
+        });
+        true
+    }
+    async fn shown(&self) -> Vec<String> {
+        self.platform.posts(&self.conversation()).into_iter().map(|post| post.text).collect()
+    }
+    async fn brings(&self, payload: String) {
+        self.platform.says(self.normalise(&payload).expect("a message"));
+    }
+    async fn is_acknowledged(&self, payload: &str) -> bool {
+        self.platform.is_acknowledged(&self.normalise(payload).expect("a message").external_id)
+    }
+}
+
+rejoinder_core::channel_conformance!(double());
