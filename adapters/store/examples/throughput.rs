@@ -50,9 +50,9 @@ async fn main() {
     latencies.sort_unstable();
     let at = |share: usize| latencies[(latencies.len() - 1) * share / 1000];
     println!(
-        "{} turns, {callers} callers: {:.0} turns/s; a turn takes {:?} (median), {:?} (99 %), {:?} (worst)",
+        "{} turns, {callers} callers: {} turns/s; a turn takes {:?} (median), {:?} (99 %), {:?} (worst)",
         latencies.len(),
-        latencies.len() as f64 / elapsed.as_secs_f64(),
+        latencies.len() as u128 * 1000 / elapsed.as_millis().max(1),
         at(500),
         at(990),
         at(1000),

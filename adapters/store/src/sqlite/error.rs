@@ -3,6 +3,7 @@
 use rejoinder_core::StoreError;
 
 /// SQLite's primary result codes (<https://www.sqlite.org/rescode.html>).
+const ERROR: u32 = 1;
 const BUSY: u32 = 5;
 const LOCKED: u32 = 6;
 const NOMEM: u32 = 7;
@@ -19,12 +20,18 @@ fn code(error: &sqlx::Error) -> Option<u32> {
     Some(extended & 0xff)
 }
 
+/// Whether a statement was wrong, as against the database.
+pub(super) fn is_plain(error: &sqlx::Error) -> bool {
+    code(error) == Some(ERROR)
+}
+
 /// Whether the file is there and is not a database, or a broken one.
 pub(super) fn is_unreadable(error: &sqlx::Error) -> bool {
     matches!(code(error), Some(NOTADB | CORRUPT))
 }
 
 /// An error of sqlx, named by what the caller does next.
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
 pub(super) fn store_error(error: sqlx::Error) -> StoreError {
     match code(&error) {
         Some(BUSY | LOCKED | NOMEM | READONLY | IOERR | FULL | CANTOPEN) => StoreError::Unavailable(error.to_string()),

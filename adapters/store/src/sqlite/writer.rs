@@ -17,7 +17,10 @@ use rejoinder_core::{
 use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{error::store_error, write};
+use super::{
+    error::{self, store_error},
+    write,
+};
 
 /// The most requests of one transaction, so that none waits for long.
 const BATCH: usize = 256;
@@ -67,7 +70,7 @@ impl Writer {
         let (sender, receiver) = mpsc::channel(WAITING);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || {
-            let database = Database { connection: Some(connection), options, path, unsaved: false };
+            let database = Database { connection: Some(connection), options, path, unsaved: false, doubted: false };
             runtime.block_on(run(receiver, database, lock));
         })?;
         Ok(Self(sender))
@@ -151,7 +154,10 @@ async fn run(mut receiver: mpsc::Receiver<Message>, mut database: Database, lock
 
 /// The connection that writes, opened again when it broke.
 struct Database {
+    /// `None` once it is closed.
     connection: Option<SqliteConnection>,
+    /// Whether the connection met trouble with its file.
+    doubted: bool,
     options: SqliteConnectOptions,
     path: PathBuf,
     /// Whether something was written since the log was last written back.
@@ -191,35 +197,41 @@ impl Database {
     }
 
     async fn transaction(&mut self, works: &[Work]) -> Result<Vec<Outcome>, StoreError> {
-        let mut connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => self.reopen().await?,
+        if self.doubted {
+            self.reopen().await?;
+        }
+        let Some(connection) = &mut self.connection else {
+            return Err(StoreError::Unavailable("the store is closed".to_owned()));
         };
-        match committed(&mut connection, works).await {
+        match committed(connection, works).await {
             Ok(outcomes) => {
-                self.connection = Some(connection);
                 self.unsaved = true;
                 Ok(outcomes)
             }
             Err(error) => {
-                // A connection that cannot be rolled back, or that met trouble with its file, is not used again.
-                let rolled_back = execute(&mut connection, "rollback").await.is_ok();
-                if rolled_back && !matches!(error, StoreError::Unavailable(_)) {
-                    self.connection = Some(connection);
-                } else {
-                    let _ = connection.close().await;
+                self.doubted = matches!(error, StoreError::Unavailable(_));
+                // It is an error as well when SQLite has already rolled back by itself.
+                if let Err(failed) = execute(connection, "rollback").await {
+                    self.doubted |= !error::is_plain(&failed);
                 }
                 Err(error)
             }
         }
     }
 
-    async fn reopen(&self) -> Result<SqliteConnection, StoreError> {
+    /// Replaces a connection that met trouble with its file. The old one is closed last: readers need its
+    /// index of the log, which the last connection takes with it.
+    async fn reopen(&mut self) -> Result<(), StoreError> {
         // A file that is gone is not made anew: an empty database would deny what is owed.
         let options = self.options.clone().create_if_missing(false);
         let connection = options.connect().await.map_err(store_error)?;
         tracing::debug!(path = %self.path.display(), "the database was opened again");
-        Ok(connection)
+        if let Some(old) = self.connection.replace(connection) {
+            // Whatever is wrong with it is why it is closed.
+            let _ = old.close().await;
+        }
+        self.doubted = false;
+        Ok(())
     }
 
     /// Writes the log back into the database, as far as readers let it. Nobody else does: writing back

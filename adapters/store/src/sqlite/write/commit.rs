@@ -71,10 +71,10 @@ async fn swap(
 ) -> Result<Vec<usize>, StoreError> {
     // A transition on several turns is looked at before anything of it is written.
     let several = round.iter().filter(|index| transitions[**index].turns.len() > 1);
-    let changes: Vec<&TurnChange> = several.flat_map(|index| &transitions[*index].turns).collect();
-    if !changes.is_empty() {
+    let together: Vec<&TurnChange> = several.flat_map(|index| &transitions[*index].turns).collect();
+    if !together.is_empty() {
         let current = SELECT_CURRENT
-            .answers(connection, &changes, |change, values| {
+            .answers(connection, &together, |change, values| {
                 values.id(change.turn.as_uuid()).add(change.expected);
             })
             .await?;
@@ -87,7 +87,7 @@ async fn swap(
     }
 
     let changes: Vec<&TurnChange> = round.iter().flat_map(|index| &transitions[*index].turns).collect();
-    let changed = CHANGE_OBLIGATIONS
+    let swapped = CHANGE_OBLIGATIONS
         .answers(connection, &changes, |change, values| {
             let ObligationColumns { owed, state, work, wake_at, ended } = ObligationColumns::of(&change.obligation);
             values
@@ -101,9 +101,9 @@ async fn swap(
                 .json(&change.obligation);
         })
         .await?;
-    let changed = turns(&changed)?;
-    let is_changed = |change: &TurnChange| changed.contains(&change.turn.as_uuid());
-    round.retain(|index| transitions[*index].turns.iter().all(is_changed));
+    let swapped = turns(&swapped)?;
+    let is_swapped = |change: &TurnChange| swapped.contains(&change.turn.as_uuid());
+    round.retain(|index| transitions[*index].turns.iter().all(is_swapped));
     Ok(round)
 }
 

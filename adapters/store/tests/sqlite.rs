@@ -1,0 +1,331 @@
+//! What only SQLite has: a file, a lock, a schema version, and a disk that can be full.
+
+mod common;
+
+use std::{path::Path, process::Command, sync::Arc, time::Duration};
+
+use common::Database;
+use futures_util::future::join_all;
+use rejoinder_core::{
+    AgentName, ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, EventKind, Expectation,
+    InboundEvent, Obligation, Policy, Sender, SenderKind, SessionId, Store, StoreError, SystemClock, TurnId,
+    store::{Backlog, Commit, NewEvent, NewTurn, RunStart, Stored, Transition, TurnChange},
+};
+use rejoinder_guard::Event;
+use rejoinder_store::{OpenError, OpenOptions, SqliteStore};
+use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
+
+fn new_turn(chat: &str, key: &str, text: String) -> NewEvent {
+    let now = SystemClock.now();
+    let event = InboundEvent {
+        conversation: ConversationRef::new(ChannelId::new("test", "main"), chat),
+        chat: ChatKind::Direct,
+        external_id: key.to_owned(),
+        revision: 0,
+        message_id: None,
+        sender: Sender { id: "ann".to_owned(), name: None, kind: SenderKind::Person },
+        kind: EventKind::Message,
+        directed: Directed::DirectChat,
+        text,
+        attachments: Vec::new(),
+        quoted: None,
+        patience: None,
+        received_at: now,
+        raw: String::new(),
+    };
+    let turn = NewTurn {
+        id: TurnId::new(now),
+        agent: AgentName::from("main"),
+        obligation: Obligation::open(Expectation::Answer, &Policy::default(), None, now),
+        run: None,
+        conversation: ConversationId::new(now),
+        session: SessionId::new(now),
+    };
+    NewEvent { id: EventId::new(now), event: Arc::new(event), turn: Some(turn) }
+}
+
+async fn accept(store: &SqliteStore, chat: &str, key: &str, text: String) -> Result<Stored, StoreError> {
+    Ok(store.accept(vec![new_turn(chat, key, text)], None).await?.remove(0))
+}
+
+/// The database, as another program has it open.
+async fn elsewhere(path: &Path) -> SqliteConnection {
+    SqliteConnectOptions::new().filename(path).connect().await.expect("the file opens")
+}
+
+#[tokio::test]
+async fn a_second_process_is_kept_out_until_the_first_has_closed() {
+    let database = Database::new().await;
+    let error = SqliteStore::open(OpenOptions::new(&database.path)).await.expect_err("it is in use");
+    assert!(matches!(error, OpenError::InUse { .. }));
+    let lock = format!("{}.lock", database.path.display());
+    assert!(error.to_string().contains(&lock), "{error}");
+
+    database.store.close().await;
+    let store = SqliteStore::open(OpenOptions::new(&database.path)).await.expect("it is free again");
+    store.probe().await.expect("it writes");
+}
+
+#[tokio::test]
+async fn a_closed_store_says_so() {
+    let database = Database::new().await;
+    database.store.close().await;
+    database.store.close().await;
+    assert!(matches!(database.store.probe().await, Err(StoreError::Unavailable(_))));
+    assert!(matches!(database.store.backlog().await, Err(StoreError::Unavailable(_))));
+}
+
+#[tokio::test]
+async fn closing_leaves_no_log_behind() {
+    let database = Database::new().await;
+    accept(&database.store, "a", "1", "hello".to_owned()).await.expect("it is accepted");
+    database.store.close().await;
+    let log = format!("{}-wal", database.path.display());
+    assert!(!Path::new(&log).exists());
+}
+
+#[tokio::test]
+async fn a_newer_database_is_refused() {
+    let database = Database::new().await;
+    database.store.close().await;
+    let mut connection = elsewhere(&database.path).await;
+    sqlx::query(
+        "insert into _sqlx_migrations (version, description, success, checksum, execution_time)
+        values (9999, 'later', 1, x'00', 0)",
+    )
+    .execute(&mut connection)
+    .await
+    .expect("the version is written");
+    connection.close().await.expect("it closes");
+
+    for error in [
+        SqliteStore::open(OpenOptions::new(&database.path)).await.expect_err("it is newer"),
+        SqliteStore::open_read_only(&database.path).await.expect_err("it is newer"),
+    ] {
+        assert!(matches!(error, OpenError::Newer { found: 9999, .. }), "{error:?}");
+        assert!(error.to_string().contains("schema version 9999"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_database_is_refused() {
+    let directory = tempfile::tempdir().expect("a directory is made");
+    let path = directory.path().join("notes.txt");
+    std::fs::write(&path, "dear diary, ".repeat(1000)).expect("the file is written");
+    let error = SqliteStore::open(OpenOptions::new(&path)).await.expect_err("it is no database");
+    assert!(matches!(error, OpenError::Unreadable { .. }), "{error:?}");
+    assert!(error.to_string().contains("notes.txt"), "{error}");
+    let error = SqliteStore::open_read_only(&path).await.expect_err("it is no database");
+    assert!(matches!(error, OpenError::Unreadable { .. }), "{error:?}");
+    assert_eq!(std::fs::read_to_string(&path).expect("the file is read").len(), 12_000);
+}
+
+#[tokio::test]
+async fn a_reader_sees_what_a_running_gateway_writes_and_writes_nothing() {
+    let directory = tempfile::tempdir().expect("a directory is made");
+    let missing = directory.path().join("none.db");
+    let error = SqliteStore::open_read_only(&missing).await.expect_err("there is none");
+    assert!(matches!(error, OpenError::Missing { .. }), "{error:?}");
+    assert!(!missing.exists());
+
+    let database = Database::new().await;
+    let reader = SqliteStore::open_read_only(&database.path).await.expect("it opens beside the gateway");
+    assert_eq!(reader.backlog().await.expect("the backlog is read").open, 0);
+    accept(&database.store, "a", "1", "hello".to_owned()).await.expect("it is accepted");
+    assert_eq!(reader.backlog().await.expect("the backlog is read").open, 1);
+    assert!(matches!(accept(&reader, "a", "2", String::new()).await, Err(StoreError::Failed(_))));
+    reader.probe().await.expect_err("it only reads");
+
+    database.store.close().await;
+    reader.close().await;
+    let reader = SqliteStore::open_read_only(&database.path).await.expect("it opens after the gateway, too");
+    assert_eq!(reader.backlog().await.expect("the backlog is read").open, 1);
+}
+
+#[tokio::test]
+async fn what_is_dropped_without_being_closed_is_kept() {
+    let mut database = Database::new().await;
+    accept(&database.store, "a", "1", "hello".to_owned()).await.expect("it is accepted");
+    let path = database.path.clone();
+    let spare = tempfile::tempdir().expect("a directory is made");
+    let other = SqliteStore::open(OpenOptions::new(spare.path().join("x.db"))).await.expect("it opens");
+    drop(std::mem::replace(&mut database.store, Arc::new(other)));
+
+    // The writer's thread lets go a moment later.
+    let store = loop {
+        match SqliteStore::open(OpenOptions::new(&path)).await {
+            Ok(store) => break store,
+            Err(OpenError::InUse { .. }) => tokio::task::yield_now().await,
+            Err(error) => panic!("{error}"),
+        }
+    };
+    assert_eq!(store.backlog().await.expect("the backlog is read").open, 1);
+}
+
+/// E4: one bad request among many that are written together.
+#[tokio::test]
+async fn a_poisoned_request_fails_alone() {
+    let database = Database::new().await;
+    let store = &database.store;
+    let known = new_turn("a", "known", String::new());
+    let id = known.turn.as_ref().expect("it has a turn").id;
+    store.accept(vec![known], None).await.expect("it is accepted");
+    // Asked in one go, so that they are written in one batch.
+    let requests = (0..100).map(|number| {
+        let mut event = new_turn("a", &number.to_string(), String::new());
+        if number % 40 == 7 {
+            event.turn.as_mut().expect("it has a turn").id = id;
+        }
+        store.accept(vec![event], None)
+    });
+    let results = join_all(requests).await;
+    for (number, result) in results.iter().enumerate() {
+        assert_eq!(result.is_err(), number % 40 == 7, "{number}: {result:?}");
+    }
+    assert_eq!(store.backlog().await.expect("the backlog is read").open, 98);
+}
+
+#[tokio::test]
+async fn transitions_on_one_turn_in_one_batch_happen_in_order() {
+    let database = Database::new().await;
+    let store = &database.store;
+    let event = new_turn("a", "1", String::new());
+    let turn = event.turn.clone().expect("it has a turn");
+    store.accept(vec![event], None).await.expect("it is accepted");
+    let now = SystemClock.now();
+    let mut obligation = turn.obligation.clone();
+    let events = [Event::Begin, Event::Tick, Event::Failed("no".to_owned()), Event::Tick];
+    let transitions = (1..).zip(events).map(|(expected, event)| {
+        let _ = obligation.on(event, &Policy::default(), now);
+        let run = RunStart {
+            turn: turn.id,
+            number: u32::try_from(expected).expect("it is small"),
+            agent: AgentName::from("main"),
+            at: now,
+        };
+        let change = TurnChange { turn: turn.id, expected, obligation: obligation.clone(), at: now };
+        store.commit(Transition { turns: vec![change], runs_started: vec![run], ..Transition::default() })
+    });
+    let transitions: Vec<_> = transitions.collect();
+    let commits = join_all(transitions).await;
+    assert!(commits.iter().all(|commit| matches!(commit, Ok(Commit::Done))), "{commits:?}");
+    let record = store.turn(turn.id).await.expect("turns are read").expect("the turn is there");
+    assert_eq!((record.version, record.runs), (5, 4));
+    assert_eq!(record.obligation, obligation);
+}
+
+#[tokio::test]
+async fn what_nobody_waits_for_any_more_is_written_all_the_same() {
+    let database = Database::new().await;
+    let store = Arc::clone(&database.store);
+    let asked = tokio::spawn(async move { accept(&store, "a", "1", String::new()).await });
+    asked.abort();
+    let _ = asked.await;
+    // Whether it was asked before it was ended is open; what was asked is whole.
+    database.store.probe().await.expect("it writes");
+    let backlog = database.store.backlog().await.expect("the backlog is read");
+    assert_eq!(backlog.open, backlog.waiting);
+
+    let store = &database.store;
+    let mut pending = Box::pin(accept(store, "a", "2", String::new()));
+    assert!(futures_util::poll!(&mut pending).is_pending());
+    drop(pending);
+    store.probe().await.expect("it writes");
+    let again = accept(store, "a", "2", String::new()).await.expect("it is accepted");
+    assert!(matches!(again, Stored::Duplicate { .. }), "{again:?}");
+}
+
+#[tokio::test]
+async fn while_another_program_holds_the_database_it_is_unavailable() {
+    let directory = tempfile::tempdir().expect("a directory is made");
+    let path = directory.path().join("rejoinder.db");
+    let options = OpenOptions { busy_timeout: Duration::from_millis(10), ..OpenOptions::new(&path) };
+    let store = SqliteStore::open(options).await.expect("it opens");
+    let mut other = elsewhere(&path).await;
+    sqlx::query("begin immediate").execute(&mut other).await.expect("it is held");
+
+    assert!(matches!(store.probe().await, Err(StoreError::Unavailable(_))));
+    assert!(matches!(accept(&store, "a", "1", String::new()).await, Err(StoreError::Unavailable(_))));
+    assert_eq!(store.backlog().await.expect("reading goes on"), Backlog::default());
+    sqlx::query("rollback").execute(&mut other).await.expect("it is let go");
+    assert!(matches!(accept(&store, "a", "1", String::new()).await, Ok(Stored::Turn { .. })));
+}
+
+/// The process of the next test, when it is started by it.
+const CHILD: &str = "REJOINDER_TEST_FULL_DISK";
+
+/// A file that may not grow is what a full disk is to a program. The limit is the process's own, so it is
+/// another process that tries.
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn a_full_disk_loses_nothing_and_is_recovered_from() {
+    if std::env::var_os(CHILD).is_some() {
+        return fill_the_disk().await;
+    }
+    let this = std::env::current_exe().expect("a test knows its file");
+    // The signal that comes with the limit would end the process; ignored, the write fails instead.
+    let child = Command::new("sh")
+        .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
+        .arg(this)
+        .args(["--exact", "a_full_disk_loses_nothing_and_is_recovered_from", "--nocapture"])
+        .env(CHILD, "1")
+        .output()
+        .expect("the shell starts");
+    assert!(
+        child.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&child.stdout),
+        String::from_utf8_lossy(&child.stderr)
+    );
+}
+
+#[cfg(target_os = "linux")]
+async fn fill_the_disk() {
+    let database = Database::new().await;
+    let store = &database.store;
+    let large = || "x".repeat(100_000);
+    accept(store, "a", "before", large()).await.expect("there is room");
+
+    limit_files("4096");
+    for number in 0..3 {
+        let refused = accept(store, "a", &format!("during {number}"), large()).await;
+        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+        assert!(matches!(store.probe().await, Err(StoreError::Unavailable(_))));
+    }
+    assert_eq!(store.backlog().await.expect("reading goes on").open, 1);
+
+    limit_files("unlimited");
+    store.probe().await.expect("it writes again");
+    accept(store, "a", "during 1", large()).await.expect("there is room again");
+    assert_eq!(store.backlog().await.expect("the backlog is read").open, 2);
+}
+
+#[cfg(target_os = "linux")]
+fn limit_files(to: &str) {
+    let limit = format!("--fsize={to}:unlimited");
+    let this = std::process::id().to_string();
+    let status = Command::new("prlimit").args(["--pid", &this, &limit]).status().expect("prlimit starts");
+    assert!(status.success());
+}
+
+/// More turns than any batch or page holds.
+#[tokio::test]
+async fn many_waiting_turns_are_read_page_by_page() {
+    const EACH: usize = 500;
+    let mut database = Database::new().await;
+    for batch in 0..10 {
+        let events =
+            (0..EACH).map(|number| new_turn(&format!("chat {batch}"), &format!("{batch} {number}"), "hi".into()));
+        database.store.accept(events.collect(), None).await.expect("they are accepted");
+    }
+    rejoinder_core::conformance::store::Subject::reopen(&mut database).await;
+    let store = &database.store;
+    let (mut after, mut seen) = (None, 0);
+    loop {
+        let page = store.waiting(after, 700).await.expect("turns are read");
+        let Some(last) = page.last() else { break };
+        (after, seen) = (Some(last.turn), seen + page.len());
+    }
+    assert_eq!(seen, 10 * EACH);
+    assert_eq!(store.backlog().await.expect("the backlog is read").waiting, 10 * EACH as u64);
+}
