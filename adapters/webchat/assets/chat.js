@@ -192,20 +192,30 @@ function toTheEnd() {
   $("latest").hidden = true;
 }
 
+let heightOfView = 0;
+
 $("conversation").addEventListener("scroll", () => {
   const view = $("conversation");
+  // A view of another height was not scrolled by hand: the composer grew, or a keyboard came up.
+  if (view.clientHeight !== heightOfView) return;
   readsTheEnd = view.scrollHeight - view.scrollTop - view.clientHeight < 60;
   if (readsTheEnd) $("latest").hidden = true;
 }, { passive: true });
-new ResizeObserver(() => readsTheEnd && toTheEnd()).observe($("conversation"));
+new ResizeObserver(() => {
+  heightOfView = $("conversation").clientHeight;
+  if (readsTheEnd) toTheEnd();
+}).observe($("conversation"));
 $("latest").addEventListener("click", toTheEnd);
 
 /** Says a turn's new words to who cannot see them, and counts them for who looks elsewhere. */
 function announce(turnId) {
   const turn = conversation.turn(turnId);
   if (!turn?.shown) return;
-  const words = turn.shown.signal === "reaction" ? `Reaction: ${turn.shown.text}` : items.get(turnId)?.querySelector(".answer")?.innerText;
-  $("announcer").textContent = (words ?? "").slice(0, 1_000);
+  const item = items.get(turnId);
+  const words = (item?.querySelector(".answer .words") ?? item?.querySelector(".remark.answer"))?.innerText;
+  const choices = turn.shown.choices?.length ? ` Choices: ${turn.shown.choices.join(", ")}.` : "";
+  const said = turn.shown.signal === "reaction" ? `Reaction: ${turn.shown.text}` : (words ?? "");
+  $("announcer").textContent = said.slice(0, 1_000) + choices;
   if (document.hidden && isFinal(turn)) document.title = `(${(unreadCount += 1)}) ${title}`;
 }
 
@@ -387,16 +397,20 @@ function askForToken(problem) {
   $("token-note").textContent = problem;
   $("token-note").hidden = !problem;
   $("token").value = "";
+  $("token-dialog").returnValue = "";
   if (!$("token-dialog").open) $("token-dialog").showModal();
   $("token").focus();
 }
 
-// Without the token there is nothing behind the dialog.
-$("token-dialog").addEventListener("cancel", (event) => event.preventDefault());
+$("token-dialog").addEventListener("close", () => {
+  if ($("token-dialog").returnValue === "entered") return;
+  showBanner("This chat is private.", "Enter the token", () => askForToken(""));
+});
 $("token-form").addEventListener("submit", (event) => {
   event.preventDefault();
   remember("token", $("token").value.trim(), $("token-keep").checked ? undefined : tabStorage());
-  $("token-dialog").close();
+  $("token-dialog").close("entered");
+  $("banner").hidden = true;
   connection.open();
 });
 

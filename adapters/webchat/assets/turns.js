@@ -7,7 +7,6 @@ const policy = globalThis.trustedTypes?.createPolicy("rejoinder", { createHTML: 
 
 const WORDS = {
   silent: "Seen",
-  cancelled: "Stopped",
   undeliverable: "This could not be answered.",
 };
 
@@ -74,7 +73,7 @@ function said(turn) {
     make("p", { className: "words" }, turn.text),
     files(turn.attachments),
     reaction && make("span", { className: "reaction answer", data: { signal: "reaction" }, attributes: { role: "img", "aria-label": `Reaction: ${reaction}` } }, reaction),
-    make("p", { className: "meta" }, time(turn.at)),
+    make("p", { className: "meta" }, time(turn.at), turn.status === "cancelled" ? " · Stopped" : null),
   );
 }
 
@@ -83,12 +82,15 @@ function answerOf(turn, context, draft) {
   const box = (signal, ...children) =>
     make("div", { className: "answer", data: { signal }, attributes: { role: "group", "aria-label": "Answer" } }, ...children);
   if (!isFinal(turn)) return unfinished(turn, context, draft, box);
-  if (shown?.signal === "reaction") return null;
+  // A reaction is on the words themselves; what was stopped is acknowledged below, once.
+  if (shown?.signal === "reaction" || status === "cancelled") return null;
   if (status !== "answered" || !shown) return make("p", { className: "remark answer", data: { signal: "none" } }, WORDS[status] ?? "");
   const words = make("div", { className: "words markup" });
   showMarkup(words, shown.html ?? "");
   const copy = make("button", { type: "button", className: "quiet-button", data: { copy: "answer" } }, "Copy");
-  const meta = make("p", { className: "meta" }, time(shown.at), shown.text ? copy : null);
+  // Said with the question already, unless the answer took its time.
+  const answeredAt = Date.parse(shown.at) - Date.parse(turn.at) > 60_000 ? time(shown.at) : null;
+  const meta = make("p", { className: "meta" }, answeredAt, shown.text ? copy : null);
   return box("reply", words, files(shown.attachments), choices(turn, context), meta);
 }
 
