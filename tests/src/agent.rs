@@ -82,7 +82,8 @@ fn section(port: u16, keys: &str) -> String {
     )
 }
 
-fn counterparts() -> PathBuf {
+/// The folder with the packages that the tests talk to.
+pub(crate) fn counterparts() -> PathBuf {
     std::env::var_os("REJOINDER_COUNTERPARTS")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/counterparts"), PathBuf::from)
 }

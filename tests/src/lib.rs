@@ -8,11 +8,13 @@
 //! environment (`REJOINDER_BIN`, `REJOINDER_COUNTERPARTS`, `CHROMIUM`).
 
 mod agent;
+mod browser;
 mod gateway;
 mod hook;
 mod wait;
 
 pub use agent::{Call, ModelServer, Script, ScriptedAgent};
+pub use browser::Browser;
 pub use gateway::{Gateway, GatewayBuilder};
 pub use hook::{Hook, Reply};
 pub use wait::{PATIENCE, eventually};

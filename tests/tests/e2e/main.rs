@@ -3,6 +3,7 @@
 mod agents;
 mod bad_input;
 mod callbacks;
+mod chat;
 mod commands;
 mod conversations;
 mod crashes;

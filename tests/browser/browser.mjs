@@ -1,0 +1,146 @@
+// What every script is written with: a browser, eyes that wait, and the places where the test is met.
+
+import assert from "node:assert/strict";
+import { mkdir } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { createInterface } from "node:readline";
+
+const require = createRequire(`${process.env.REJOINDER_COUNTERPARTS}/`);
+const { chromium } = require("playwright-core");
+
+export { assert };
+
+/** Where the gateway is. */
+export const url = process.env.REJOINDER_URL;
+
+/** How long a script waits for what must happen: far above what it takes. */
+const PATIENCE = 20_000;
+
+const told = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+/** Says where the script is, and waits until the test tells it to go on. */
+export async function meet(place) {
+  console.log(place);
+  await told.next();
+}
+
+/** Runs `visit(browser)` with a fresh browser; the script fails when it does. */
+export async function visit(visit) {
+  const browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM || "/usr/bin/chromium",
+    args: [
+      "--headless",
+      "--no-sandbox",
+      "--disable-gpu",
+      "--disable-quic",
+      "--no-first-run",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+    ],
+  });
+  let problem = null;
+  try {
+    await visit(browser);
+  } catch (error) {
+    problem = error;
+  }
+  await browser.close();
+  if (problem) console.error(problem.stack ?? problem);
+  process.exit(problem ? 1 : 0);
+}
+
+/**
+ * A person with a device of their own at the chat page. `options` are those of a browser context, and
+ * `tolerates`: what the browser may complain about.
+ */
+export async function visitor(browser, { tolerates, path = "/chat", ...options } = {}) {
+  const context = await browser.newContext({ locale: "en-GB", ...options });
+  context.setDefaultTimeout(PATIENCE);
+  const page = await context.newPage();
+  const complaints = [];
+  const complain = (words) => tolerates?.test(words) || complaints.push(words);
+  page.on("console", (message) => ["error", "warning"].includes(message.type()) && complain(message.text()));
+  page.on("pageerror", (error) => complain(`${error.stack}`));
+  page.on("request", (request) => new URL(request.url()).origin === url || complain(`asks elsewhere: ${request.url()}`));
+  page.on("websocket", (socket) => new URL(socket.url()).host === new URL(url).host || complain(`a socket elsewhere: ${socket.url()}`));
+  await page.goto(url + path);
+  return new Visitor(page, complaints);
+}
+
+/** A person at the page, who knows what is on it by its role and its words. */
+class Visitor {
+  constructor(page, complaints) {
+    this.page = page;
+    this.complaints = complaints;
+  }
+
+  /** Everything said, each with what came of it: one item per turn. */
+  get turns() {
+    return this.page.locator("#turns > li");
+  }
+
+  turn(index) {
+    return this.turns.nth(index);
+  }
+
+  answer(index) {
+    return this.turn(index).getByRole("group", { name: "Answer" });
+  }
+
+  /** The words of an answer, without what stands around them. */
+  words(index) {
+    return this.answer(index).locator(".words");
+  }
+
+  button(name) {
+    return this.page.getByRole("button", { name, exact: true });
+  }
+
+  get state() {
+    return this.page.locator("#connection");
+  }
+
+  async says(words) {
+    await this.page.getByLabel("Message", { exact: true }).fill(words);
+    await this.page.keyboard.press("Enter");
+  }
+
+  async isConnected() {
+    await reads(this.state, "Connected");
+  }
+
+  /** Ends the visit: nothing went wrong in the browser, and nothing was asked of anyone else. */
+  async leaves() {
+    await this.page.context().close();
+    assert.deepEqual(this.complaints, [], "the browser complains");
+  }
+}
+
+/** Asks `ask` again and again until `isRight` says so of what it gives. */
+export async function eventually(about, ask, isRight = Boolean) {
+  const end = Date.now() + PATIENCE;
+  for (;;) {
+    const found = await ask();
+    if (isRight(found)) return found;
+    if (Date.now() > end) assert.fail(`waited in vain: ${about}; found ${JSON.stringify(found)}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** Waits until `locator`'s words are `words`. */
+export async function reads(locator, words) {
+  await eventually(`${locator} reads ${JSON.stringify(words)}`, async () => (await locator.allInnerTexts()).join("\n").trim(), (found) => found === words);
+}
+
+/** Waits until there are `count` of `locator`. */
+export async function counts(locator, count) {
+  await eventually(`${count} of ${locator}`, () => locator.count(), (found) => found === count);
+}
+
+/** Keeps what the page looks like in `target/screenshots`. */
+export async function screenshot(page, name, options = {}) {
+  const folder = process.env.REJOINDER_SCREENSHOTS;
+  await mkdir(folder, { recursive: true });
+  await page.screenshot({ path: `${folder}/${name}.png`, animations: "disabled", ...options });
+}

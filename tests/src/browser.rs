@@ -1,0 +1,93 @@
+//! A real browser, led by a script of `tests/browser`.
+
+use std::{path::Path, process::Stdio};
+
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines},
+    process::{Child, ChildStdin, ChildStdout, Command},
+    task::JoinHandle,
+    time::timeout,
+};
+
+use crate::{PATIENCE, agent::counterparts};
+
+/// A person at a browser: a script that says where it is, waits there to be told to go on, and fails
+/// when it does not see what it should.
+#[derive(Debug)]
+pub struct Browser {
+    script: String,
+    process: Child,
+    said: Lines<BufReader<ChildStdout>>,
+    told: ChildStdin,
+    complaints: JoinHandle<String>,
+}
+
+impl Browser {
+    /// Starts `tests/browser/{script}.mjs` on what is at `url`.
+    ///
+    /// # Panics
+    /// When Node.js cannot be started.
+    #[must_use]
+    pub fn follows(script: &str, url: &str) -> Self {
+        let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut process = Command::new("node")
+            .arg(tests.join(format!("browser/{script}.mjs")))
+            .env("REJOINDER_COUNTERPARTS", counterparts())
+            .env("REJOINDER_URL", url)
+            .env("REJOINDER_SCREENSHOTS", tests.join("../target/screenshots"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("Node.js starts");
+        let said = BufReader::new(process.stdout.take().expect("what the script says is piped")).lines();
+        let told = process.stdin.take().expect("what the script is told is piped");
+        let mut complaints = process.stderr.take().expect("the script's complaints are piped");
+        let complaints = tokio::spawn(async move {
+            let mut text = String::new();
+            // Whatever could be read is shown.
+            let _ = complaints.read_to_string(&mut text).await;
+            text
+        });
+        Self { script: script.to_owned(), process, said, told, complaints }
+    }
+
+    /// Waits until the script is where it says `place`, where it stays.
+    ///
+    /// # Panics
+    /// When it fails before, or is elsewhere.
+    pub async fn is_at(&mut self, place: &str) {
+        let said = timeout(PATIENCE, self.said.next_line()).await.ok().map(|line| line.expect("the script is heard"));
+        match said {
+            Some(Some(said)) => assert_eq!(said, place, "the script `{}` is elsewhere", self.script),
+            Some(None) => self.complain().await,
+            None => panic!("the script `{}` did not come to `{place}` within {PATIENCE:?}", self.script),
+        }
+    }
+
+    /// Tells the script to go on from where it is.
+    ///
+    /// # Panics
+    /// When it has ended.
+    pub async fn goes_on(&mut self) {
+        self.told.write_all(b"\n").await.expect("the script waits to be told");
+    }
+
+    /// Waits until the script has seen everything that it should.
+    ///
+    /// # Panics
+    /// When it has not.
+    pub async fn is_content(mut self) {
+        let status = timeout(PATIENCE, self.process.wait()).await;
+        let status = status.unwrap_or_else(|_| panic!("the script `{}` does not end", self.script));
+        if !status.expect("the script is waited for").success() {
+            self.complain().await;
+        }
+    }
+
+    async fn complain(&mut self) -> ! {
+        let complaints = (&mut self.complaints).await.expect("the script's complaints are read");
+        panic!("the script `{}` failed:\n{complaints}", self.script)
+    }
+}
