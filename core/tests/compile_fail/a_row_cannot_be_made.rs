@@ -1,0 +1,13 @@
+//! Only the outbox inserts deliveries: nobody else can make one for a transition.
+
+use rejoinder_core::store::{DeliveryRecord, NewDelivery};
+
+fn forge(record: DeliveryRecord) -> NewDelivery {
+    NewDelivery { record }
+}
+
+fn forge_again(record: DeliveryRecord) -> NewDelivery {
+    NewDelivery::new(record)
+}
+
+fn main() {}
