@@ -89,7 +89,7 @@ enum Command {
     Run,
     /// Connect an agent: write rejoinder.toml
     Init(init::Init),
-    /// Check, show or explain the configuration
+    /// Check the configuration, show it, or print its manual
     #[command(subcommand)]
     Config(config::ConfigCommand),
     /// Look at turns: what was owed, what was tried, what came of it

@@ -90,9 +90,7 @@ impl From<WiringError> for RunError {
         match error {
             WiringError::Token { source, .. } => Self::Wiring(words, Some(Box::new(source))),
             WiringError::Http(source) => Self::Wiring(words, Some(Box::new(source))),
-            WiringError::Hook { .. } | WiringError::Chat { .. } | WiringError::Agent { .. } => {
-                Self::Wiring(words, None)
-            }
+            WiringError::Hook { .. } | WiringError::Agent { .. } => Self::Wiring(words, None),
         }
     }
 }
@@ -128,8 +126,8 @@ pub(crate) struct Notes {
     pub(crate) chats: Vec<ChatInfo>,
     pub(crate) agents: Vec<AgentInfo>,
     pub(crate) admin: Shown,
-    /// The admin token, where it was made at this start.
     pub(crate) data_dir: PathBuf,
+    /// What an operator should know about a configuration that is valid all the same.
     pub(crate) remarks: Vec<String>,
 }
 

@@ -1,7 +1,8 @@
 //! The HTTP surface.
 //!
 //! The channels' own routes (`/hooks`, `/chat`) come as they are: they bound their bodies and their time
-//! themselves, and stand under nothing but the net that catches panics. Everything else is bounded here.
+//! themselves, and stand under nothing of ours but the net that catches panics (in `serve.rs`). Everything else is
+//! bounded here.
 
 mod access;
 mod agents;
@@ -26,7 +27,6 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use rejoinder_core::{Engine, SharedClock, Store, Timestamp};
 use rejoinder_webchat::WebchatAdapter;
 use rejoinder_webhook::WebhookAdapter;
-use tower_http::catch_panic::CatchPanicLayer;
 
 use self::{access::Access, error::ApiError, health::Probe};
 use crate::wiring::{AgentInfo, Parts};
@@ -100,7 +100,6 @@ pub(crate) fn router(app: App, hooks: Vec<Arc<WebhookAdapter>>, chats: Vec<Arc<W
         .merge(rejoinder_webhook::router(hooks))
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
-        .layer(CatchPanicLayer::custom(|_| ApiError::Internal.into_response()))
 }
 
 async fn not_found() -> ApiError {

@@ -106,3 +106,60 @@ impl Now {
         gauge!("rejoinder_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, fs, path::Path};
+
+    use super::*;
+
+    fn sources(folder: &Path, texts: &mut Vec<String>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, texts);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                texts.push(fs::read_to_string(path).unwrap());
+            }
+        }
+    }
+
+    /// The names of metrics in `text`: literals that begin as ours do, and are nothing else.
+    fn names(text: &str) -> impl Iterator<Item = &str> {
+        let from = text.match_indices("\"rejoinder_").map(|(at, _)| &text[at + 1..]);
+        let literals = from.filter_map(|rest| rest.split('"').next());
+        literals.filter(|literal| literal.chars().all(|char| char.is_ascii_lowercase() || char == '_'))
+    }
+
+    #[test]
+    fn every_metric_that_is_written_somewhere_is_described_here() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut texts = Vec::new();
+        for folder in ["core/src", "adapters"] {
+            sources(&root.join(folder), &mut texts);
+        }
+        let written: BTreeSet<_> = texts.iter().flat_map(|text| names(text)).collect();
+        let described: BTreeSet<_> = names(include_str!("metrics.rs")).collect();
+
+        assert!(written.contains("rejoinder_events_total"), "the sources were not found");
+        let missing: Vec<_> = written.difference(&described).collect();
+        assert!(missing.is_empty(), "not described: {missing:?}");
+    }
+
+    #[test]
+    fn a_store_that_cannot_be_asked_says_nothing_about_turns() {
+        let now = Now {
+            backlog: None,
+            store_writes: false,
+            channels: vec![(ChannelId::new("webhook", "a"), false)],
+            started_at: Timestamp::from_millis(1500),
+        };
+
+        let text = render(&recorder(), &now);
+
+        assert!(!text.contains("rejoinder_open_turns"), "{text}");
+        assert!(text.contains("rejoinder_store_up 0\n"), "{text}");
+        assert!(text.contains("rejoinder_channel_up{channel=\"webhook.a\"} 0\n"), "{text}");
+        assert!(text.contains("rejoinder_start_time_seconds 1.5\n"), "{text}");
+    }
+}

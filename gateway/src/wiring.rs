@@ -1,6 +1,7 @@
 //! From the configuration to running parts. Nothing else in this package reads the configuration's sections.
 //!
-//! To add a platform: its loop in [`Wiring::channels`]. To add a kind of agent: its arm in [`Wiring::agents`].
+//! To add a platform: its function beside `Wiring::hooks` and `Wiring::chats`, its name in `Wiring::channel_ids`, and its adapters in
+//! `Parts::channels`. To add a kind of agent: its arm in `Wiring::agents`.
 
 use std::{
     collections::HashMap,
@@ -47,9 +48,6 @@ pub(crate) enum WiringError {
     /// A hook's settings do not hold.
     #[error("config key `channels.webhook.{name}` cannot be used: {reason}")]
     Hook { name: String, reason: String },
-    /// A chat's settings do not hold.
-    #[error("config key `channels.webchat.{name}` cannot be used: the address /chat/{name} is something else")]
-    Chat { name: String },
     /// An agent's settings do not hold.
     #[error("config key `agents.{name}` cannot be used: {reason}")]
     Agent { name: String, reason: String },
@@ -254,9 +252,6 @@ impl Wiring<'_> {
         let mut chats = Vec::new();
         let mut infos = Vec::new();
         for (name, chat) in &self.config.channels.webchat {
-            if rejoinder_webchat::RESERVED_NAMES.contains(&&**name) {
-                return Err(WiringError::Chat { name: name.clone() });
-            }
             let token =
                 chat.token.as_ref().map(|token| self.token(token, &format!("chat-{name}-token"))).transpose()?;
             let (access, shown) = match token {
@@ -434,5 +429,97 @@ const fn cause(cause: rejoinder_config::Cause) -> Cause {
         rejoinder_config::Cause::Timeout => Cause::Timeout,
         rejoinder_config::Cause::Refused => Cause::Refused,
         rejoinder_config::Cause::Unreadable => Cause::Unreadable,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_config::{Environment, Options};
+
+    use super::*;
+
+    fn config(text: &str) -> Config {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rejoinder.toml");
+        std::fs::write(&path, text).unwrap();
+        let options =
+            Options { path: Some(path), working_dir: folder.path().to_owned(), environment: Environment::default() };
+        rejoinder_config::load(&options).unwrap().config
+    }
+
+    fn parts(text: &str) -> Result<Parts, WiringError> {
+        let (config, folder) = (config(text), tempfile::tempdir().unwrap());
+        let clock: SharedClock = Arc::new(rejoinder_core::SystemClock);
+        let (started_at, agents) = (clock.now(), HashMap::new());
+        Wiring { config: &config, data_dir: folder.path(), clock: &clock, started_at, agents: &agents }.parts()
+    }
+
+    const CHANNELS: &str = r#"
+[channels.webhook.siri]
+token = "t"
+agent = "short"
+[channels.webhook.door]
+token = "t"
+[channels.webchat.main]
+[agents.main]
+kind = "front-desk"
+[agents.short]
+kind = "front-desk"
+[routing]
+default_agent = "main"
+"#;
+
+    #[test]
+    fn a_ladder_is_the_channels_own_then_its_platforms_then_everyones() {
+        let own = "[guard.ladder.\"webhook.siri\".direct]\nerror = [{ react = \"👎\" }]\n";
+
+        let policies = parts(&format!("{CHANNELS}{own}")).unwrap().settings.policies;
+
+        let ladder = |channel: &ChannelId| policies.of(channel, ChatKind::Direct).ladder.clone();
+        let (siri, door) = (ChannelId::new("webhook", "siri"), ChannelId::new("webhook", "door"));
+        assert_eq!(ladder(&siri).rungs(Cause::Error), [Rung::React("👎".to_owned())]);
+        assert_eq!(ladder(&siri).rungs(Cause::Silent), [Rung::Say("silent".to_owned())]);
+        assert_eq!(ladder(&door).rungs(Cause::Error), [Rung::Say("failed".to_owned())]);
+        let page = ladder(&ChannelId::new("webchat", "main"));
+        assert_eq!(page.rungs(Cause::Silent)[0], Rung::Clarify("what_next".to_owned()));
+        let gone = ladder(&ChannelId::new("pager", "gone"));
+        assert_eq!(gone.rungs(Cause::Timeout), [Rung::Say("late".to_owned())]);
+    }
+
+    /// A11.
+    #[test]
+    fn words_are_the_operators_where_they_are_said() {
+        let own = "[guard.templates.\"webhook.siri\"]\nfailed = \"Oh dear.\"\n";
+
+        let words = parts(&format!("{CHANNELS}{own}")).unwrap().settings.words;
+
+        assert_eq!(words.say(&ChannelId::new("webhook", "siri"), "failed"), "Oh dear.");
+        assert_eq!(
+            words.say(&ChannelId::new("webhook", "door"), "failed"),
+            "Sorry, that did not work. Please try again."
+        );
+        assert_eq!(
+            words.say(&ChannelId::new("webchat", "main"), "late"),
+            "Sorry, that took too long. Please try again."
+        );
+        assert_eq!(words.question("what_next").map(|question| question.choices.len()), Some(3));
+    }
+
+    #[test]
+    fn a_channel_has_its_own_agent_or_the_default_one() {
+        let parts = parts(CHANNELS).unwrap();
+
+        assert_eq!(&**parts.settings.agent(&ChannelId::new("webhook", "siri")), "short");
+        assert_eq!(&**parts.settings.agent(&ChannelId::new("webhook", "door")), "main");
+        assert_eq!(parts.agent_infos.iter().filter(|agent| agent.is_default).count(), 1);
+        assert_eq!(parts.channels().len(), 3);
+    }
+
+    #[test]
+    fn what_others_cannot_reach_is_remarked_on() {
+        let open = config("[server]\nlisten = \"0.0.0.0:7420\"\n[channels.webchat.main]\n");
+        let closed = config("[channels.webchat.main]\n");
+
+        assert_eq!((remarks(&open).len(), remarks(&closed).len()), (1, 0));
     }
 }

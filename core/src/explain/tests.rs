@@ -433,7 +433,7 @@ fn an_answer_that_came_too_late_is_kept_and_told() {
 
     let text = life.explained();
 
-    assert!(text.contains("Not sent: outcome a fallback had already been sent: All is well.\n"), "{text}");
+    assert!(text.contains("Not sent, the outcome: a fallback had already been sent: All is well.\n"), "{text}");
 }
 
 #[test]

@@ -206,7 +206,11 @@ fn attempt_entry(attempt: &AttemptRecord, dossier: &Dossier, entries: &mut Entri
 fn remark_entry(remark: &AuditEntry, dossier: &Dossier, entries: &mut Entries) {
     let detail = clip(&remark.detail);
     let text = match remark.kind.as_str() {
-        "suppressed" => format!("Not sent: {detail}."),
+        // What it was, and then why.
+        "suppressed" => match detail.split_once(' ') {
+            Some((what, why)) => format!("Not sent, the {what}: {why}."),
+            None => format!("Not sent: {detail}."),
+        },
         "dead_letter" => format!("Given up, as a dead letter: {detail}."),
         // The end of its run says so.
         "recovered" if dossier.runs.iter().any(|run| run.ended_at == Some(remark.at)) => return,

@@ -22,7 +22,7 @@ pub(super) fn print(text: impl AsRef<str>) -> Result<(), Failure> {
 /// Prints `value` as JSON.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub(super) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     print(serde_json::to_string_pretty(value).context("cannot print this as JSON")?)
 }

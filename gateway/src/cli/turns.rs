@@ -105,9 +105,13 @@ fn parse_time(text: &str) -> Result<Timestamp, String> {
 
 impl Database {
     async fn open(&self, global: &Global) -> Result<SqliteStore, Failure> {
-        let path = match &self.database {
-            Some(path) => path.clone(),
-            None => wiring::database(&global.load()?.config, &global.data_dir()?),
+        let path = if let Some(path) = &self.database {
+            path.clone()
+        } else {
+            let loaded = global.load().inspect_err(|_| {
+                eprintln!("hint: --database FILE reads a database without the configuration");
+            })?;
+            wiring::database(&loaded.config, &global.data_dir()?)
         };
         Ok(SqliteStore::open_read_only(path).await.map_err(anyhow::Error::new)?)
     }

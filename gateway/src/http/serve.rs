@@ -1,8 +1,9 @@
 //! Connections: how many, how long a request's head may take, and their end.
 
-use std::{io, pin::pin, sync::Arc, time::Duration};
+use std::{io, panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 
-use axum::{Router, extract::ConnectInfo, http::Request};
+use axum::{Router, extract::ConnectInfo, http::Request, response::IntoResponse};
+use futures_util::FutureExt;
 use hyper::{
     body::Incoming,
     server::conn::http1,
@@ -15,6 +16,8 @@ use hyper_util::{
 use tokio::{net::TcpListener, sync::Semaphore};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, warn};
+
+use super::error::ApiError;
 
 /// How many connections are open at once; the next ones wait to be accepted.
 const MAX_CONNECTIONS: usize = 8192;
@@ -76,7 +79,8 @@ pub(crate) async fn accept(listener: TcpListener, router: Router, shutdown: &Can
         let router = TowerToHyperService::new(router.clone());
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(ConnectInfo(peer));
-            router.call(request)
+            let answered = AssertUnwindSafe(router.call(request)).catch_unwind();
+            async { answered.await.unwrap_or_else(|_| Ok(ApiError::Internal.into_response())) }
         });
         let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
         let closing = connections.closing.clone();
@@ -101,4 +105,40 @@ pub(crate) async fn accept(listener: TcpListener, router: Router, shutdown: &Can
 fn is_the_callers(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpStream,
+    };
+
+    use super::*;
+
+    async fn handler_that_panics() -> &'static str {
+        panic!("as it was told to")
+    }
+
+    #[tokio::test]
+    async fn a_handler_that_panics_is_answered_for() {
+        let router = Router::new().route("/", get(handler_that_panics));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shutdown = CancellationToken::new();
+        let serving = tokio::spawn({
+            let shutdown = shutdown.clone();
+            async move { accept(listener, router, &shutdown).await }
+        });
+
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        shutdown.cancel();
+        serving.await.unwrap().close().await;
+
+        assert!(answer.starts_with("HTTP/1.1 500 ") && answer.contains("urn:rejoinder:problem:internal"), "{answer}");
+    }
 }
