@@ -1,6 +1,28 @@
 //! The chat page, in a real browser.
 
-use rejoinder_tests::{Browser, Gateway, ModelServer};
+use std::sync::Arc;
+
+use rejoinder_tests::{Browser, Call, Gateway, ModelServer, Script, ScriptedAgent, eventually};
+use reqwest::{StatusCode, header};
+use rstest::rstest;
+use tokio::sync::Notify;
+
+/// What the agent was told last.
+fn last_said(call: &Call) -> String {
+    let messages = call.body["messages"].as_array().expect("messages");
+    messages.last().expect("a message")["content"].as_str().expect("text").to_owned()
+}
+
+async fn chat(agent: &ScriptedAgent, more: &str) -> Gateway {
+    Gateway::builder().config(&agent.section()).config(more).start().await
+}
+
+/// How many turns there are, whatever their state.
+fn turns(gateway: &Gateway) -> usize {
+    let list: serde_json::Value =
+        serde_json::from_str(&gateway.prints(&["turns", "list", "--json"])).expect("the list is JSON");
+    list["items"].as_array().expect("the list has items").len()
+}
 
 /// B11: streaming text, safe Markdown, history, and nobody else's words.
 #[tokio::test]
@@ -9,4 +31,161 @@ async fn a_conversation_is_seen_as_it_is_written_and_found_again() {
     let gateway = Gateway::builder().config(&model.section()).start().await;
 
     Browser::follows("conversation", &gateway.url()).is_content().await;
+}
+
+/// B10, B13: the person sees one bubble for one turn.
+#[tokio::test]
+async fn a_deferral_becomes_the_answer_in_its_place() {
+    let release = Arc::new(Notify::new());
+    let agent = {
+        let release = Arc::clone(&release);
+        ScriptedAgent::start(move |_, _| Script::Holds(Arc::clone(&release), "There are 42 pages.".to_owned())).await
+    };
+    let gateway = chat(&agent, "[guard]\nsoft_deadline = \"1s\"\n").await;
+    let mut browser = Browser::follows("deferral", &gateway.url());
+
+    browser.is_at("deferred").await;
+    release.notify_one();
+    browser.goes_on().await;
+
+    browser.is_content().await;
+    assert_eq!(agent.calls().len(), 1);
+}
+
+/// D1, E6: what was missed is shown once; what was written meanwhile is sent once.
+#[tokio::test]
+async fn a_page_outlives_a_killed_gateway_and_a_lost_network() {
+    let (never, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let agent = {
+        let release = Arc::clone(&release);
+        ScriptedAgent::start(move |call, number| {
+            let answer = format!("answer to: {}", last_said(call));
+            match number {
+                0 => Script::Holds(Arc::clone(&never), "the first run".to_owned()),
+                3 => Script::Holds(Arc::clone(&release), answer),
+                _ => Script::Replies(answer),
+            }
+        })
+        .await
+    };
+    let mut gateway = chat(&agent, "").await;
+    let mut browser = Browser::follows("reconnect", &gateway.url());
+
+    browser.is_at("owed").await;
+    eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
+    gateway.kill();
+    browser.goes_on().await;
+    browser.is_at("offline").await;
+    gateway.restart().await;
+    browser.goes_on().await;
+    browser.is_at("owed again").await;
+    eventually("the agent runs", async || (agent.calls().len() == 4).then_some(())).await;
+    browser.goes_on().await;
+    browser.is_at("without a network").await;
+    release.notify_one();
+    eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
+    browser.goes_on().await;
+
+    browser.is_content().await;
+    let said: Vec<_> = agent.calls().iter().map(last_said).collect();
+    assert_eq!(said, ["Are you there?", "Are you there?", "And now?", "Take your time."]);
+    assert_eq!(turns(&gateway), 3);
+}
+
+/// E6: stored, and the page never heard of it; so it says it again.
+#[rstest]
+#[case::lost_before_the_commit("received:1")]
+#[case::lost_after_the_commit("accepted:1")]
+#[tokio::test]
+async fn what_is_said_around_a_crash_is_said_once(#[case] point: &str) {
+    let agent = ScriptedAgent::replying("Once.").await;
+    let mut gateway = Gateway::builder().config(&agent.section()).prepare();
+
+    gateway.spawn(&[("REJOINDER_CRASH_AT", point)]);
+    gateway.is_ready().await;
+    let mut browser = Browser::follows("lost-acceptance", &gateway.url());
+    browser.is_at("crashed").await;
+    gateway.has_crashed().await;
+    gateway.restart().await;
+    browser.goes_on().await;
+
+    browser.is_content().await;
+    assert_eq!((turns(&gateway), agent.calls().len()), (1, 1));
+}
+
+/// A1, B14: silence becomes a question.
+#[tokio::test]
+async fn an_empty_answer_becomes_a_question_with_buttons() {
+    let agent = ScriptedAgent::start(|call, _| {
+        Script::Replies(if last_said(call) == "Tell me more" { "There is more to tell." } else { "" }.to_owned())
+    })
+    .await;
+    let gateway = chat(&agent, "").await;
+
+    Browser::follows("choices", &gateway.url()).is_content().await;
+
+    assert_eq!(turns(&gateway), 2);
+}
+
+/// D18.
+#[tokio::test]
+async fn the_stop_button_calls_off_what_runs() {
+    let never = Arc::new(Notify::new());
+    let agent = ScriptedAgent::start(move |_, number| match number {
+        0 => Script::Holds(Arc::clone(&never), "too late".to_owned()),
+        _ => Script::Replies("The end.".to_owned()),
+    })
+    .await;
+    let gateway = chat(&agent, "").await;
+    let mut browser = Browser::follows("stop", &gateway.url());
+
+    browser.is_at("running").await;
+    eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
+    browser.goes_on().await;
+
+    browser.is_content().await;
+}
+
+/// N1.
+#[tokio::test]
+async fn a_chat_with_a_token_opens_to_who_has_it() {
+    let agent = ScriptedAgent::replying("Welcome home.").await;
+    let token = "[channels.webchat.main]\naccess = \"token\"\ntoken = \"the-token-of-the-family\"\n";
+    let gateway = chat(&agent, token).await;
+
+    Browser::follows("token", &gateway.url()).is_content().await;
+
+    assert!(!gateway.log().contains("the-token-of-the-family"), "{}", gateway.log());
+}
+
+#[rstest]
+#[case::the_page_under_another_name("/chat", &[("host", "evil.example")], StatusCode::FORBIDDEN)]
+#[case::the_socket_under_another_name("/chat/ws", &[("host", "evil.example")], StatusCode::FORBIDDEN)]
+#[case::the_page_through_a_proxy("/chat", &[("x-forwarded-for", "203.0.113.9")], StatusCode::FORBIDDEN)]
+#[case::the_socket_from_a_page_elsewhere("/chat/ws", &[("origin", "http://evil.example")], StatusCode::FORBIDDEN)]
+#[case::the_socket_from_a_page_without_an_origin("/chat/ws", &[("origin", "null")], StatusCode::FORBIDDEN)]
+#[case::the_page("/chat", &[], StatusCode::OK)]
+#[case::the_socket("/chat/ws", &[], StatusCode::SWITCHING_PROTOCOLS)]
+#[tokio::test]
+async fn a_chat_on_loopback_opens_to_this_machine_only(
+    #[case] path: &str,
+    #[case] headers: &[(&str, &str)],
+    #[case] status: StatusCode,
+) {
+    let gateway = Gateway::builder().start().await;
+    let mut request = gateway.http().get(format!("{}{path}", gateway.url()));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    if path.ends_with("/ws") {
+        request = request
+            .header(header::CONNECTION, "upgrade")
+            .header(header::UPGRADE, "websocket")
+            .header(header::SEC_WEBSOCKET_VERSION, "13")
+            .header(header::SEC_WEBSOCKET_KEY, "dGhlIHNhbXBsZSBub25jZQ==");
+    }
+
+    let response = request.send().await.unwrap();
+
+    assert_eq!(response.status(), status);
 }
