@@ -67,11 +67,12 @@ create table obligations (
     body text not null              -- JSON: Obligation
 ) strict, without rowid;
 
-create index obligations_live on obligations (conversation_id, turn_id, owed) where ended_at is null;
-create index obligations_waiting on obligations (turn_id) where work = 'waiting';
+-- The column of a condition stands in its index as well where rows are counted: the index alone is read.
+create index obligations_live on obligations (conversation_id, turn_id, owed, ended_at) where ended_at is null;
+create index obligations_waiting on obligations (turn_id, work) where work = 'waiting';
 create index obligations_running on obligations (turn_id) where work = 'running';
 create index obligations_wake on obligations (wake_at) where wake_at is not null;
-create index obligations_undeliverable on obligations (turn_id) where state = 'undeliverable';
+create index obligations_undeliverable on obligations (turn_id, state) where state = 'undeliverable';
 
 create table runs (
     turn_id blob not null references turns (id),
@@ -112,7 +113,7 @@ create table deliveries (
 create unique index deliveries_in_order on deliveries (conversation_id, seq);
 create index deliveries_of_turn on deliveries (turn_id, claim, part);
 create index deliveries_undelivered on deliveries (conversation_id, seq) where state in ('pending', 'sending');
-create index deliveries_pending on deliveries (next_attempt_at) where state = 'pending';
+create index deliveries_pending on deliveries (next_attempt_at, state) where state = 'pending';
 
 create table attempts (
     delivery_id blob not null references deliveries (id),
