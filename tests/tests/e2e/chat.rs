@@ -5,12 +5,14 @@ use std::sync::Arc;
 use rejoinder_tests::{Browser, Call, Gateway, ModelServer, Script, ScriptedAgent, eventually};
 use reqwest::{StatusCode, header};
 use rstest::rstest;
+use serde_json::json;
 use tokio::sync::Notify;
 
-/// What the agent was told last.
+/// What the agent was told last. What has no words between it is one message to a model.
 fn last_said(call: &Call) -> String {
     let messages = call.body["messages"].as_array().expect("messages");
-    messages.last().expect("a message")["content"].as_str().expect("text").to_owned()
+    let last = messages.last().expect("a message")["content"].as_str().expect("text");
+    last.lines().next_back().expect("a line").to_owned()
 }
 
 async fn chat(agent: &ScriptedAgent, more: &str) -> Gateway {
@@ -188,4 +190,76 @@ async fn a_chat_on_loopback_opens_to_this_machine_only(
     let response = request.send().await.unwrap();
 
     assert_eq!(response.status(), status);
+}
+
+const RISOTTO: &str = "How about a **mushroom risotto**? One pot, and nobody gets a different plate. For four:
+
+- 320 g risotto rice
+- 500 g mixed mushrooms
+- 1 l vegetable stock
+- a glass of dry white wine
+
+Leave the parmesan on the side, and serve a green salad with it.";
+
+const WHEN: &str = "Begin at **18:45**, and take your time:
+
+| When | What |
+| --- | --- |
+| 18:45 | chop, and warm the stock |
+| 19:00 | fry the mushrooms, toast the rice |
+| 19:05 | add stock, a ladle at a time |
+| 19:25 | butter, lid on, call everyone |";
+
+const SET_UP: &str = "## Set it up
+
+Each step is *one* command. Nothing leaves this machine; see <https://example.org/a-page-with-a-rather-long-address/that-does-not-want-to-be-broken>.
+
+1. Build it, and start it.
+2. Open the page:
+
+```sh
+cargo run --release -- --config /home/ada/kitchen/rejoinder.toml --data /home/ada/kitchen/data run --log-format json
+# then
+xdg-open http://127.0.0.1:7420/chat
+```
+
+> Whoever has the link can read along.
+
+| What | Where it is kept | For how long | Who sees it | And after that |
+| --- | --- | ---: | --- | --- |
+| Conversations | `data/rejoinder.db` | for ever | you | still there |
+| Tokens | `data/hook-default-token` | for ever | you | still there |
+
+- [x] stored
+- [ ] sent
+
+Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaftsvorsitzender is one word.";
+
+/// Both widths, both themes; what the screenshots of the documents are made of.
+#[tokio::test]
+async fn the_page_fits_and_can_be_read_on_every_device() {
+    let release = Arc::new(Notify::new());
+    let agent = {
+        let release = Arc::clone(&release);
+        ScriptedAgent::start(move |call, _| match &*last_said(call) {
+            said if said.starts_with("Four of us") => Script::Replies(RISOTTO.to_owned()),
+            said if said.contains("half past seven") => Script::Replies(WHEN.to_owned()),
+            said if said.starts_with("Perfect") => Script::Calls("react".to_owned(), json!({ "emoji": "❤️" })),
+            said if said.contains("set it up") => Script::Replies(SET_UP.to_owned()),
+            said if said.contains("Sunday") => {
+                Script::Holds(Arc::clone(&release), "Sunday at one, by the window.".to_owned())
+            }
+            _ => Script::Replies(String::new()),
+        })
+        .await
+    };
+    let kitchen = "[channels.webchat.main]\ntitle = \"Kitchen helper\"\n[guard]\nsoft_deadline = \"1s\"\n";
+    let gateway = chat(&agent, kitchen).await;
+    let mut browser = Browser::follows("looks", &gateway.url());
+
+    browser.is_at("looked at").await;
+    release.notify_one();
+    browser.goes_on().await;
+
+    browser.is_content().await;
 }
