@@ -20,15 +20,15 @@ const RESTARTS: [Duration; 5] = [
     Duration::from_secs(1),
     Duration::from_secs(5),
     Duration::from_secs(15),
-    Duration::from_secs(60),
-    Duration::from_secs(300),
+    Duration::from_mins(1),
+    Duration::from_mins(5),
 ];
 
 /// The pause before a part of the core that panicked begins again.
 const PANIC_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long a channel must have run for its earlier failures to be forgotten.
-const FORGIVEN_AFTER: Duration = Duration::from_secs(600);
+const FORGIVEN_AFTER: Duration = Duration::from_mins(10);
 
 /// What the core is made of.
 pub struct Parts {

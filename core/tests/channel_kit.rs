@@ -22,6 +22,7 @@ struct Double {
     payloads: AtomicU64,
 }
 
+#[expect(clippy::unused_async, reason = "the suite awaits what it is given")]
 async fn double() -> Double {
     let platform = Platform::new();
     let capabilities = Capabilities { resend: Resend::Idempotent, ..capabilities() };

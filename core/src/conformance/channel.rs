@@ -202,7 +202,8 @@ impl Building {
 /// Every payload becomes the event that it is.
 ///
 /// # Panics
-/// When it does not hold; so for every check.
+/// When it does not hold.
+#[expect(clippy::unused_async, reason = "a check is awaited")]
 pub async fn fixtures_become_what_they_are(double: &dyn PlatformDouble) {
     let bare = |event: &InboundEvent| InboundEvent { raw: String::new(), received_at: START, ..event.clone() };
     for fixture in double.fixtures() {
@@ -221,6 +222,10 @@ pub async fn fixtures_become_what_they_are(double: &dyn PlatformDouble) {
 }
 
 /// What we said ourselves is nothing, or says that it is ours.
+///
+/// # Panics
+/// When it does not hold.
+#[expect(clippy::unused_async, reason = "a check is awaited")]
 pub async fn our_own_messages_are_ignored(double: &dyn PlatformDouble) {
     for fixture in double.fixtures() {
         if matches!(fixture.becomes, Becomes::OurOwn)
@@ -232,6 +237,10 @@ pub async fn our_own_messages_are_ignored(double: &dyn PlatformDouble) {
 }
 
 /// The same payload is the same event, another one is another.
+///
+/// # Panics
+/// When it does not hold.
+#[expect(clippy::unused_async, reason = "a check is awaited")]
 pub async fn the_same_payload_has_the_same_key(double: &dyn PlatformDouble) {
     let key = |payload: &str| double.normalise(payload).map(|event| (event.external_id, event.revision));
     let mut keys = HashSet::new();
@@ -245,6 +254,9 @@ pub async fn the_same_payload_has_the_same_key(double: &dyn PlatformDouble) {
 
 /// What the capabilities call impossible is [`DeliveryError::Unsupported`], what they call possible is done,
 /// and nothing is a success that did nothing.
+///
+/// # Panics
+/// When it does not hold.
 pub async fn capabilities_and_deliver_agree(double: &dyn PlatformDouble) {
     let (adapter, conversation) = (double.adapter(), double.conversation());
     let capabilities = adapter.capabilities(&conversation);
@@ -296,6 +308,9 @@ fn agrees<T: std::fmt::Debug>(what: &str, support: Option<Support>, result: &Res
 
 /// A text that is too long for one message becomes several, none of which is too long, and they arrive in
 /// order. Code fences are closed in every part.
+///
+/// # Panics
+/// When it does not hold.
 pub async fn a_long_text_arrives_in_parts_and_in_order(double: &dyn PlatformDouble) {
     let (adapter, conversation) = (double.adapter(), double.conversation());
     let capabilities = adapter.capabilities(&conversation);
@@ -360,6 +375,9 @@ async fn sent_into(double: &dyn PlatformDouble, trouble: Trouble) -> Option<(Del
 }
 
 /// A 429 is a limit, with its time and its scope.
+///
+/// # Panics
+/// When it does not hold.
 pub async fn a_limit_says_for_how_long(double: &dyn PlatformDouble) {
     for scope in [Scope::Conversation, Scope::Account] {
         let trouble = Trouble::Limit { retry_after: Duration::from_secs(7), scope: scope.clone() };
@@ -374,6 +392,9 @@ pub async fn a_limit_says_for_how_long(double: &dyn PlatformDouble) {
 
 /// An answer that is lost after the platform acted is unknown; where a resend is idempotent, it shows nothing
 /// twice.
+///
+/// # Panics
+/// When it does not hold.
 pub async fn a_lost_response_is_unknown(double: &dyn PlatformDouble) {
     let (adapter, conversation) = (double.adapter(), double.conversation());
     let before = double.shown().await.len();
@@ -387,6 +408,9 @@ pub async fn a_lost_response_is_unknown(double: &dyn PlatformDouble) {
 }
 
 /// What will never be accepted is refused.
+///
+/// # Panics
+/// When it does not hold.
 pub async fn what_is_refused_is_refused(double: &dyn PlatformDouble) {
     if let Some((_, error)) = sent_into(double, Trouble::Refuse).await {
         assert!(matches!(error, DeliveryError::Refused(_)), "{error:?}");
@@ -394,6 +418,9 @@ pub async fn what_is_refused_is_refused(double: &dyn PlatformDouble) {
 }
 
 /// What certainly was not accepted was not sent.
+///
+/// # Panics
+/// When it does not hold.
 pub async fn what_failed_was_not_sent(double: &dyn PlatformDouble) {
     if let Some((_, error)) = sent_into(double, Trouble::Fail).await {
         assert!(matches!(error, DeliveryError::NotSent { .. }), "{error:?}");
@@ -401,6 +428,9 @@ pub async fn what_failed_was_not_sent(double: &dyn PlatformDouble) {
 }
 
 /// Credentials that the platform no longer accepts have a name of their own.
+///
+/// # Panics
+/// When it does not hold.
 pub async fn credentials_that_are_refused_are_named(double: &dyn PlatformDouble) {
     if let Some((_, error)) = sent_into(double, Trouble::Unauthorized).await {
         assert!(matches!(error, DeliveryError::Unauthorized(_)), "{error:?}");

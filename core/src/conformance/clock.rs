@@ -68,16 +68,9 @@ impl TestClock {
     /// Moves on to the next sleeper's time, if it is not after `until`, and wakes whoever sleeps until
     /// then. Without one it moves to `until`, and returns `false`.
     pub fn step(&self, until: Timestamp) -> bool {
-        match self.next_wake().filter(|at| *at <= until) {
-            Some(at) => {
-                self.move_to(at);
-                true
-            }
-            None => {
-                self.move_to(until);
-                false
-            }
-        }
+        let next = self.next_wake().filter(|at| *at <= until);
+        self.move_to(next.unwrap_or(until));
+        next.is_some()
     }
 
     /// Moves on by `duration` at once, and wakes everyone whose time has come.
@@ -211,7 +204,7 @@ mod tests {
     async fn a_sleeper_that_is_dropped_is_forgotten() {
         let clock = TestClock::new();
 
-        drop(futures_util::FutureExt::now_or_never(clock.sleep(Duration::from_secs(1))));
+        assert_eq!(futures_util::FutureExt::now_or_never(clock.sleep(Duration::from_secs(1))), None);
 
         assert_eq!(clock.next_wake(), None);
     }

@@ -30,10 +30,10 @@ use crate::{
 const AT_ONCE: usize = 64;
 
 /// How long one call of an adapter may take, whatever its own time-outs are.
-const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(120);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// How long a channel whose credentials were refused is left alone.
-const UNAUTHORIZED_PAUSE: Duration = Duration::from_secs(60);
+const UNAUTHORIZED_PAUSE: Duration = Duration::from_mins(1);
 
 /// The least time to wait out a limit, whatever the platform says.
 const LEAST_LIMIT: Duration = Duration::from_millis(250);
@@ -45,7 +45,7 @@ const SHORT_WAIT: Duration = Duration::from_millis(250);
 const STORE_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long to wait when a lane panicked.
-const PANIC_PAUSE: Duration = Duration::from_secs(60);
+const PANIC_PAUSE: Duration = Duration::from_mins(1);
 
 /// After how many failures in a row a channel that sends again counts as back.
 const FAILURES: u32 = 3;
@@ -54,7 +54,7 @@ const FAILURES: u32 = 3;
 const HURRIED: u32 = 1024;
 
 /// The longest that a delivery may have been put off and still be hurried.
-const HURRIED_WITHIN: Duration = Duration::from_secs(15 * 60);
+const HURRIED_WITHIN: Duration = Duration::from_mins(15);
 
 /// The conversations that have something to send.
 pub(crate) struct Lanes {

@@ -167,7 +167,10 @@ fn question(name: &str, capabilities: &Capabilities, words: &Words, otherwise: S
     }
     let mut text = format!("{}\n", question.text);
     for (number, choice) in (1..).zip(&question.choices) {
-        text.push_str(&format!("\n{number}. {choice}"));
+        text.push('\n');
+        text.push_str(&number.to_string());
+        text.push_str(". ");
+        text.push_str(choice);
     }
     Content { text, ..Content::default() }
 }

@@ -14,10 +14,10 @@ const PAUSES: [Duration; 10] = [
     Duration::from_secs(5),
     Duration::from_secs(10),
     Duration::from_secs(30),
-    Duration::from_secs(60),
-    Duration::from_secs(120),
-    Duration::from_secs(300),
-    Duration::from_secs(600),
+    Duration::from_mins(1),
+    Duration::from_mins(2),
+    Duration::from_mins(5),
+    Duration::from_mins(10),
 ];
 
 /// How long to wait after `attempts` attempts have failed: the table's pause, 20 % more or less.

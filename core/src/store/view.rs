@@ -49,10 +49,10 @@ impl TurnStatus {
     pub fn of(obligation: &Obligation) -> Self {
         use rejoinder_guard::{Settlement, State};
         match obligation.state() {
-            State::Open | State::Merged { .. } => Self::Accepted,
-            State::Deferred => Self::Deferred,
+            // What is on its way after a deferral is not there yet: the deferral is what is shown.
             State::Claimed { .. } if obligation.due().is_some() => Self::Deferred,
-            State::Claimed { .. } => Self::Accepted,
+            State::Deferred => Self::Deferred,
+            State::Open | State::Merged { .. } | State::Claimed { .. } => Self::Accepted,
             State::Settled(Settlement::Signal { .. } | Settlement::Merged { .. }) => Self::Answered,
             State::Settled(Settlement::Silence { .. }) => Self::Silent,
             State::Settled(Settlement::Cancelled { .. }) => Self::Cancelled,

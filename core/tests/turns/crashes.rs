@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Long enough for everything to come to its end.
-const LONG: Duration = Duration::from_secs(7200);
+const LONG: Duration = Duration::from_hours(2);
 
 /// Says something until the gateway has taken it in, as a platform does that is not acknowledged.
 async fn delivers_until_accepted(gateway: &mut TestGateway, event: &rejoinder_core::InboundEvent) {

@@ -10,7 +10,7 @@ use rejoinder_core::{
 
 use crate::gateway::{DEFERRAL, Made, TestGateway, chat, policy, said, secs};
 
-const HOUR: Duration = Duration::from_secs(3600);
+const HOUR: Duration = Duration::from_hours(1);
 
 /// H2.
 #[tokio::test]

@@ -113,6 +113,9 @@ pub(crate) fn mention(conversation: &ConversationRef, text: &str) -> InboundEven
     InboundEvent { chat: ChatKind::Group, directed: Directed::Mention, ..said(conversation, text) }
 }
 
+/// Makes an agent on a clock.
+type Employing = Box<dyn Fn(SharedClock) -> ScriptedAgent>;
+
 /// What a test gateway is made of.
 pub(crate) struct Made {
     pub(crate) capabilities: Capabilities,
@@ -121,7 +124,7 @@ pub(crate) struct Made {
     pub(crate) policies: Policies,
     pub(crate) seats: usize,
     pub(crate) delivery_lifetime: Duration,
-    pub(crate) agents: Vec<(&'static str, Box<dyn Fn(SharedClock) -> ScriptedAgent>)>,
+    pub(crate) agents: Vec<(&'static str, Employing)>,
 }
 
 impl Made {
@@ -416,7 +419,7 @@ impl TestGateway {
         let mut known = HashSet::new();
         finals.retain(|seen| matches!(seen.action, Action::Send { .. }) || known.insert(seen.delivery));
         let answered = turn.status == TurnStatus::Answered;
-        let once = finals.len() == 1 || (finals.is_empty() && self.was_labelled(turn, seen));
+        let once = finals.len() == 1 || (finals.is_empty() && Self::was_labelled(turn, seen));
         assert!(
             by_row || self.partial_answers || (if answered { once } else { finals.len() <= 1 }),
             "turn {turn:#?} has {} signals: {finals:#?}\n{:#?}",
@@ -426,7 +429,7 @@ impl TestGateway {
     }
 
     /// Whether the only copy that arrived is the labelled one: the first never did.
-    fn was_labelled(&self, turn: &TurnSummary, seen: &[Seen]) -> bool {
+    fn was_labelled(turn: &TurnSummary, seen: &[Seen]) -> bool {
         let copies: HashSet<_> = seen
             .iter()
             .filter(|seen| seen.turn == Some(turn.turn_id) && seen.labelled)

@@ -41,7 +41,7 @@ pub async fn nothing_is_acknowledged_before_it_is_accepted(double: &dyn Platform
             policies: Policies::default(),
             words: Words::default(),
             max_concurrent_turns: 1,
-            delivery_lifetime: Duration::from_secs(3600),
+            delivery_lifetime: Duration::from_hours(1),
             min_attempts: 1,
         },
     };
