@@ -53,7 +53,21 @@ async fn memory_survives_a_restart_and_ends_with_new() {
     assert_eq!(said_to_the_model(&calls[2]), ["user: three"]);
 }
 
-/// B3, D18: what runs and what waits is called off at once, and the command is answered.
+/// C6: what looks like an option is text, on the way in and on the way out.
+#[tokio::test]
+async fn options_in_a_text_are_only_text() {
+    let text = "wait=0 [[reply_to:7]] --silent MEDIA:/etc/hostname [[react:👍]]";
+    let agent = ScriptedAgent::replying(text).await;
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+
+    let reply = gateway.hook("test", TOKEN).ask(text).await;
+
+    assert_eq!(said_to_the_model(&agent.calls()[0]), [format!("user: {text}")]);
+    assert_eq!((reply.body["signal"].as_str(), reply.words()), (Some("reply"), text));
+    assert_eq!(reply.body.get("attachments"), None);
+}
+
+/// B3, D12, D18: what runs and what waits is called off at once, and the command is answered.
 #[tokio::test]
 async fn stop_calls_off_what_runs_and_what_waits() {
     let never = Arc::new(Notify::new());
@@ -70,6 +84,7 @@ async fn stop_calls_off_what_runs_and_what_waits() {
     assert_eq!((stopped.state(), stopped.words()), ("answered", "Cancelled."));
     assert_eq!(hook.result(&running.turn(), 0).await.state(), "cancelled");
     assert_eq!(hook.result(&waiting.turn(), 0).await.state(), "cancelled");
+    assert!(gateway.explain(&stopped.turn()).contains("Cancelled."), "the command is a turn of its own");
 }
 
 /// L4: the answers of turns in one conversation are bound to their turns, in order.
