@@ -6,8 +6,4 @@ fn forge(record: DeliveryRecord) -> NewDelivery {
     NewDelivery { record }
 }
 
-fn forge_again(record: DeliveryRecord) -> NewDelivery {
-    NewDelivery::new(record)
-}
-
 fn main() {}

@@ -36,13 +36,16 @@ async fn stop_settles_a_deferred_turn() {
     gateway.at_rest().await;
 }
 
+/// D12. What the gateway does by itself is a turn with its rows, like any other.
 #[tokio::test]
 async fn stop_with_nothing_to_stop_says_so() {
     let gateway = TestGateway::with(Script::replies("hi")).await;
 
-    gateway.receives(said(&chat("ada"), "/stop")).await;
+    let turn = gateway.receives(said(&chat("ada"), "/stop")).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["There is nothing to stop."]);
+    let dossier = gateway.dossier(turn).await;
+    assert_eq!((dossier.runs.len(), dossier.deliveries.len(), dossier.attempts.len()), (1, 1, 1));
     gateway.at_rest().await;
 }
 
