@@ -57,25 +57,21 @@ impl Hook {
     }
 
     /// A call without a body or authentication.
-    #[must_use]
     pub fn bare(&self) -> RequestBuilder {
         self.http.post(&self.url)
     }
 
     /// A call with the hook's token.
-    #[must_use]
     pub fn call(&self) -> RequestBuilder {
         self.bare().bearer_auth(&self.token)
     }
 
     /// A turn with `message`, in a conversation of its own.
-    #[must_use]
     pub fn message(&self, message: &str) -> RequestBuilder {
         self.call().json(&json!({ "message": message }))
     }
 
     /// A turn with `message` in `conversation`.
-    #[must_use]
     pub fn said_in(&self, conversation: &str, message: &str) -> RequestBuilder {
         self.call().json(&json!({ "message": message, "conversation": conversation }))
     }
