@@ -99,11 +99,11 @@ pub trait Store: Send + Sync + 'static {
     /// Turns of a conversation that are owed and not settled, oldest first.
     async fn open_turns(&self, conversation: ConversationId) -> Result<Vec<TurnId>, StoreError>;
 
-    /// Turns whose [`Obligation::wake_at`] is at or before `now`, the most overdue first.
+    /// Turns whose [`Obligation::wake_at`](crate::Obligation::wake_at) is at or before `now`, the most overdue first.
     async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<TurnId>, StoreError>;
 
     /// The earliest time at which a turn or a delivery wants attention: the least
-    /// [`Obligation::wake_at`], or the least `next_attempt_at` of a pending delivery that no earlier
+    /// [`Obligation::wake_at`](crate::Obligation::wake_at), or the least `next_attempt_at` of a pending delivery that no earlier
     /// undelivered one of its conversation holds up.
     async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError>;
 

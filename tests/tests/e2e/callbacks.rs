@@ -29,16 +29,19 @@ struct Posted {
     verified: bool,
 }
 
+/// A status, and a `Retry-After` in seconds.
+type Answer = (u16, Option<&'static str>);
+
 #[derive(Clone, Default)]
 struct Receiver {
     port: u16,
     posted: Arc<Mutex<Vec<Posted>>>,
     /// What it answers, one after the other; then 204.
-    answers: Arc<Mutex<VecDeque<(u16, Option<&'static str>)>>>,
+    answers: Arc<Mutex<VecDeque<Answer>>>,
 }
 
 impl Receiver {
-    async fn start(answers: &[(u16, Option<&'static str>)]) -> Self {
+    async fn start(answers: &[Answer]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let receiver = Self {
             port: listener.local_addr().unwrap().port(),
