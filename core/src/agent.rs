@@ -37,6 +37,16 @@ pub struct Line {
     pub at: Timestamp,
 }
 
+/// A file of a turn.
+#[derive(Clone, Debug)]
+pub struct AgentFile {
+    /// What it is, and where it is kept.
+    pub attachment: Attachment,
+    /// Its bytes, where the runtime [`reads`](AgentRuntime::reads) such files, the platform keeps them and
+    /// they are not too many.
+    pub bytes: Option<Vec<u8>>,
+}
+
 /// A turn, as it is put before an agent.
 #[derive(Clone, Debug)]
 pub struct AgentTurn {
@@ -54,8 +64,10 @@ pub struct AgentTurn {
     pub sender: Sender,
     /// What was said.
     pub text: String,
+    /// The emoji, when the turn is a reaction to what the agent said (`quoted`) and no words.
+    pub reaction: Option<String>,
     /// Files that came with it.
-    pub attachments: Vec<Attachment>,
+    pub attachments: Vec<AgentFile>,
     /// The text that it replies to.
     pub quoted: Option<String>,
     /// What was said before, oldest first; at most [`AgentRuntime::history`] lines.
@@ -167,6 +179,12 @@ pub trait AgentRuntime: Send + Sync + 'static {
     /// How many lines of history a run wants. 0 for a runtime with a memory of its own.
     fn history(&self) -> usize {
         0
+    }
+
+    /// Whether a run wants the bytes of files of this media type.
+    fn reads(&self, media_type: &str) -> bool {
+        let _ = media_type;
+        false
     }
 
     /// Runs the agent on `turn`.

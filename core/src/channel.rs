@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Delivery, DeliveryError, Intake, Receipt, Timestamp};
+use crate::{Attachment, Delivery, DeliveryError, Intake, Receipt, Timestamp};
 
 /// One configured account on a platform: `telegram.main`, `webhook.siri`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -179,6 +179,9 @@ pub struct Capabilities {
     pub attachments: Support,
     /// Text of a run that is still going on.
     pub drafts: Support,
+    /// Whether a draft is a message like any other, which the answer is edited into. Its receipt's id
+    /// comes back with the next draft.
+    pub drafts_are_messages: bool,
     /// The least time between two drafts.
     pub draft_interval: Duration,
     /// A typing notice.
@@ -225,6 +228,23 @@ pub enum ChannelError {
     Failed(String),
 }
 
+/// Why the bytes of a file are not there. The turn goes on without them.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// It is more than what was asked for.
+    #[error("the file is larger than {limit} bytes")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+    /// The address is not the platform's: it is never fetched from inside.
+    #[error("`{0}` is not kept by the platform")]
+    NotOurs(String),
+    /// The platform did not give it.
+    #[error("the file could not be fetched: {0}")]
+    Failed(String),
+}
+
 /// Our code for one platform.
 ///
 /// The core calls [`run`](Self::run) once, at start, and again after it failed. It calls
@@ -253,6 +273,16 @@ pub trait ChannelAdapter: Send + Sync + 'static {
     /// # Errors
     /// When inbound cannot go on.
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError>;
+
+    /// The bytes of a file that came in on this channel: at most `limit` of them. The default is a channel
+    /// whose attachments are addresses that somebody else gave.
+    ///
+    /// # Errors
+    /// When there are more, or the platform does not give them.
+    async fn fetch(&self, attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {
+        let _ = limit;
+        Err(FetchError::NotOurs(attachment.name.clone()))
+    }
 
     /// Performs one delivery and returns the platform's acknowledgement.
     ///

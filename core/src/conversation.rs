@@ -162,6 +162,18 @@ impl Core {
         self.work.spawn(async move { core.run_line(seat, id).await });
     }
 
+    /// As [`call_up`](Self::call_up), once more of the turn that waits has had time to follow.
+    pub(crate) fn call_up_after(self: &Arc<Self>, pause: Duration, seat: Seat, id: ConversationId) {
+        let core = Arc::clone(self);
+        self.work.spawn(async move {
+            tokio::select! {
+                () = core.clock.sleep(pause) => {}
+                () = core.stopping.cancelled() => {}
+            }
+            core.run_line(seat, id).await;
+        });
+    }
+
     /// Runs `turn`, whose run was decided on already, and then what waits in its conversation.
     pub(crate) fn run_now(self: &Arc<Self>, mut seat: Seat, turn: TurnRecord, run: Run) {
         let core = Arc::clone(self);

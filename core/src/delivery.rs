@@ -50,6 +50,9 @@ pub enum Action {
     Draft {
         /// All the text so far.
         text: String,
+        /// The message that an earlier draft of the turn is, where drafts are messages.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
     },
     /// Start or end the typing notice.
     Typing {
@@ -97,7 +100,7 @@ pub struct Delivery {
     pub(crate) signal: Option<SignalKind>,
     pub(crate) action: Action,
     pub(crate) attempt: u32,
-    pub(crate) labelled: bool,
+    pub(crate) label: Option<String>,
 }
 
 impl Delivery {
@@ -155,10 +158,10 @@ impl Delivery {
         self.attempt
     }
 
-    /// Whether the person must be told that this may be a second copy.
+    /// The words that tell the person that this may be a second copy, when it may. Put before the text.
     #[must_use]
-    pub const fn is_labelled(&self) -> bool {
-        self.labelled
+    pub fn label(&self) -> Option<&str> {
+        self.label.as_deref()
     }
 }
 
@@ -210,6 +213,15 @@ pub enum DeliveryError {
     /// It may have been accepted.
     #[error("unknown whether it was accepted: {0}")]
     Unknown(String),
+    /// The chat has another id now: the conversation goes on under it, at once.
+    #[error("the chat has another id now: {chat}")]
+    Moved {
+        /// The new id.
+        chat: String,
+    },
+    /// The message to change is gone: the words go out as a message of their own.
+    #[error("the message to change is gone: {0}")]
+    Gone(String),
     /// It will never be accepted: the next rung.
     #[error("refused: {0}")]
     Refused(String),
@@ -229,6 +241,8 @@ impl DeliveryError {
             Self::Limited { .. } => "limited",
             Self::NotSent { .. } => "not_sent",
             Self::Unknown(_) => "unknown",
+            Self::Moved { .. } => "moved",
+            Self::Gone(_) => "gone",
             Self::Refused(_) => "refused",
             Self::Unauthorized(_) => "unauthorized",
             Self::Unsupported(_) => "unsupported",

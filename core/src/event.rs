@@ -14,6 +14,9 @@ pub struct Sender {
     /// A name to show, where the platform gives one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
+    /// The platform's unique name of the sender, without a sign before it, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub username: Option<String>,
     /// What kind of sender it is.
     #[serde(default)]
     pub kind: SenderKind,
@@ -62,8 +65,33 @@ pub enum EventKind {
         /// The turn whose answer was the question.
         turn: TurnId,
     },
+    /// An emoji put on a message of ours, or taken back. Owed nothing.
+    Reaction {
+        /// The platform's id of the message.
+        message: String,
+        /// The emoji; empty when it was taken back.
+        emoji: String,
+    },
+    /// The platform gave the chat another id: the conversation goes on under it.
+    Moved {
+        /// The new id.
+        chat: String,
+    },
+    /// Somebody who may not talk to the agent wrote. Made by the intake, to tell them.
+    Stranger,
     /// A change that is kept and given to nobody.
     Other,
+}
+
+/// How an event changes the turn that an earlier revision of it opened, while that turn waits. A turn
+/// that runs or has ended is not changed, and the event is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Amends {
+    /// Its words take the place of the earlier ones (an edit). Opens no turn of its own.
+    Replaces,
+    /// It is more of the same (the next picture of an album). The first one opens the turn.
+    Continues,
 }
 
 /// One thing received, normalised.
@@ -98,8 +126,36 @@ pub struct InboundEvent {
     /// How long the sender's client waits for an answer: the deferral comes by then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience: Option<Duration>,
+    /// How it changes the turn that an event with the same `external_id` opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub amends: Option<Amends>,
+    /// How long more of it may follow: the turn does not begin before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_within: Option<Duration>,
     /// When we received it.
     pub received_at: Timestamp,
     /// The payload as it was received, kept for a person.
     pub raw: String,
+}
+
+impl InboundEvent {
+    /// The event that a waiting turn has once `self` was amended by `later`.
+    #[must_use]
+    pub fn amended_by(&self, later: &Self) -> Self {
+        let mut amended = Self { revision: later.revision, raw: later.raw.clone(), ..self.clone() };
+        match later.amends {
+            Some(Amends::Continues) => {
+                let gap = if amended.text.is_empty() || later.text.is_empty() { "" } else { "\n" };
+                amended.text = format!("{}{gap}{}", amended.text, later.text);
+                amended.attachments.extend_from_slice(&later.attachments);
+            }
+            Some(Amends::Replaces) | None => {
+                amended.text.clone_from(&later.text);
+                if amended.attachments.len() < 2 && !later.attachments.is_empty() {
+                    amended.attachments.clone_from(&later.attachments);
+                }
+            }
+        }
+        amended
+    }
 }

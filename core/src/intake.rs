@@ -6,8 +6,8 @@ use rejoinder_guard::{Effect, Event, Expectation, Obligation};
 use tokio::sync::broadcast;
 
 use crate::{
-    AgentName, ChannelId, ConversationId, ConversationRef, EventId, InboundEvent, Policy, SessionId, SharedClock,
-    StoreError, Timestamp, TurnId, TurnView, commands,
+    AgentName, Amends, ChannelId, ConversationId, ConversationRef, EventId, EventKind, InboundEvent, Policy, SessionId,
+    SharedClock, StoreError, Timestamp, TurnId, TurnView, commands,
     conversation::Seat,
     crash::crash_point,
     engine::Core,
@@ -22,6 +22,8 @@ use crate::{
 pub enum Accepted {
     /// It is a new turn.
     Turn(TurnId),
+    /// It changed a turn that waits.
+    Amended(TurnId),
     /// It is kept, and given to nobody.
     Kept,
     /// It was accepted before.
@@ -54,7 +56,10 @@ pub struct Intake {
 /// An event on its way into the store.
 struct Entering {
     new: NewEvent,
-    seat: Option<(Seat, Run)>,
+    seat: Option<Seat>,
+    run: Option<Run>,
+    /// Its sender is told that they may not talk to the agent.
+    is_stranger: bool,
 }
 
 impl Entering {
@@ -87,7 +92,7 @@ impl Intake {
         let accepted = self.accept_as(id, event).await?;
         let watch = match &accepted {
             Accepted::Turn(_) => Some(watch),
-            Accepted::Duplicate { turn: Some(turn), .. } => Some(self.watch(*turn)),
+            Accepted::Duplicate { turn: Some(turn), .. } | Accepted::Amended(turn) => Some(self.watch(*turn)),
             Accepted::Duplicate { turn: None, .. } | Accepted::Kept => None,
         };
         Ok((accepted, watch))
@@ -142,31 +147,83 @@ impl Intake {
             let is_first = !entering.iter().any(|earlier: &Entering| earlier.is_turn_in(&event.conversation));
             entering.push(self.enter(id, event, is_first));
         }
+        let brought = entering.len();
+        for index in 0..brought {
+            if entering[index].is_stranger {
+                let notice = self.notice(&entering[index].new.event);
+                entering.push(notice);
+            }
+        }
         crash_point!("received");
         let new = entering.iter().map(|entering| entering.new.clone()).collect();
         let stored = self.core.store.accept(new, cursor).await?;
         crash_point!("accepted");
-        Ok(entering.into_iter().zip(stored).map(|(entering, stored)| self.entered(entering, stored)).collect())
+        let accepted = entering.into_iter().zip(stored).map(|(entering, stored)| self.entered(entering, stored));
+        // What the intake added is nobody's to hear of.
+        Ok(accepted.collect::<Vec<_>>().into_iter().take(brought).collect())
+    }
+
+    /// The gateway's word to somebody who may not talk to the agent: a turn of its own that owes nothing,
+    /// once a day.
+    fn notice(&self, stranger: &InboundEvent) -> Entering {
+        const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+        let now = self.core.clock.now();
+        let event = Arc::new(InboundEvent {
+            external_id: format!("stranger:{}:{}", stranger.sender.id, now.as_millis() / DAY_MS),
+            revision: 0,
+            kind: EventKind::Stranger,
+            text: String::new(),
+            attachments: Vec::new(),
+            quoted: None,
+            amends: None,
+            more_within: None,
+            raw: String::new(),
+            ..stranger.clone()
+        });
+        self.open(TurnId::new(now), event, commands::agent(), Expectation::Nothing, None)
     }
 
     /// Decides what an event is, and takes its conversation's seat when it is free.
     fn enter(&self, id: TurnId, event: InboundEvent, may_sit: bool) -> Entering {
         let core = &self.core;
         let now = core.clock.now();
-        let event = Arc::new(event);
-        let (agent, expectation, is_command) = match router::route(&event, &core.settings) {
-            Route::Nowhere => {
-                return Entering { new: NewEvent { id: EventId::new(now), event, turn: None }, seat: None };
-            }
-            Route::Command => (commands::agent(), Expectation::Answer, true),
-            Route::Agent { agent, expectation } => (agent, expectation, false),
+        let kept = |event, is_stranger| Entering {
+            new: NewEvent { id: EventId::new(now), event: Arc::new(event), turn: None },
+            seat: None,
+            run: None,
+            is_stranger,
         };
-        let policy = core.settings.policies.of(&event.conversation.channel, event.chat);
-        let mut obligation = Obligation::open(expectation, policy, event.patience, now);
-        // A command does not wait in line: it is about what runs and waits there.
-        let may_sit = may_sit && !is_command;
+        let (agent, expectation) = match router::route(&event, &core.settings) {
+            // What is not let in changes nothing that was.
+            Route::Nowhere => return kept(InboundEvent { amends: None, ..event }, false),
+            Route::Stranger => {
+                let is_new = event.amends != Some(Amends::Replaces);
+                return kept(InboundEvent { amends: None, ..event }, is_new);
+            }
+            Route::Command | Route::Agent { .. } if event.amends == Some(Amends::Replaces) => {
+                return kept(event, false);
+            }
+            // A command does not wait in line: it is about what runs and waits there.
+            Route::Command => return self.open(id, Arc::new(event), commands::agent(), Expectation::Answer, None),
+            Route::Agent { agent, expectation } => (agent, expectation),
+        };
         let seat = may_sit.then(|| core.take_seat(&event.conversation, id)).flatten();
-        let begins = is_command || seat.is_some();
+        self.open(id, Arc::new(event), agent, expectation, seat)
+    }
+
+    /// Opens a turn, and begins it when it has its seat or needs none, and nothing more of it may follow.
+    fn open(
+        &self,
+        id: TurnId,
+        event: Arc<InboundEvent>,
+        agent: AgentName,
+        expectation: Expectation,
+        seat: Option<Seat>,
+    ) -> Entering {
+        let now = self.core.clock.now();
+        let policy = self.core.settings.policies.of(&event.conversation.channel, event.chat);
+        let mut obligation = Obligation::open(expectation, policy, event.patience, now);
+        let begins = (seat.is_some() || &*agent == commands::AGENT) && event.more_within.is_none();
         let run = begins.then(|| begin(&mut obligation, policy, &agent, now)).flatten();
         let run_start = run.as_ref().map(|run| RunStart { turn: id, number: 1, agent: run.agent.clone(), at: now });
         let turn = NewTurn {
@@ -177,7 +234,8 @@ impl Intake {
             conversation: ConversationId::new(now),
             session: SessionId::new(now),
         };
-        Entering { new: NewEvent { id: EventId::new(now), event, turn: Some(turn) }, seat: seat.zip(run) }
+        let new = NewEvent { id: EventId::new(now), event, turn: Some(turn) };
+        Entering { new, seat, run, is_stranger: false }
     }
 
     /// Acts on what was stored.
@@ -186,11 +244,15 @@ impl Intake {
         let (turn, event) = (entering.new.turn, entering.new.event);
         let result = match &stored {
             Stored::Turn { .. } => "turn",
+            Stored::Amended { .. } => "amended",
             Stored::Kept => "kept",
             Stored::Duplicate { .. } => "duplicate",
         };
         metrics::counter!("rejoinder_events_total", "channel" => self.channel.to_string(), "result" => result)
             .increment(1);
+        if let EventKind::Moved { chat } = &event.kind {
+            core.moved(&event.conversation, chat);
+        }
         match (stored, turn) {
             (Stored::Turn { conversation, session, has_history }, Some(turn)) => {
                 let id = turn.id;
@@ -206,18 +268,23 @@ impl Intake {
                     agent: turn.agent,
                     runs: u32::from(turn.run.is_some()),
                     has_history,
+                    draft: None,
                     event,
                 };
-                match entering.seat {
-                    Some((seat, run)) => core.run_now(seat, record, run),
-                    None if &*record.agent == commands::AGENT => {
+                match (entering.seat, entering.run) {
+                    (Some(seat), Some(run)) => core.run_now(seat, record, run),
+                    (Some(seat), None) => {
+                        core.call_up_after(record.event.more_within.unwrap_or_default(), seat, conversation);
+                    }
+                    (None, _) if &*record.agent == commands::AGENT => {
                         let core = Arc::clone(core);
                         self.core.work.spawn(async move { core.perform(record).await });
                     }
-                    None => core.line_up(&record.event.conversation, conversation, id),
+                    (None, _) => core.line_up(&record.event.conversation, conversation, id),
                 }
                 Accepted::Turn(id)
             }
+            (Stored::Amended { turn }, _) => Accepted::Amended(turn),
             (Stored::Duplicate { turn, text }, _) => Accepted::Duplicate { turn, text },
             (Stored::Kept | Stored::Turn { .. }, _) => Accepted::Kept,
         }

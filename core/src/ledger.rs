@@ -363,6 +363,7 @@ fn is_nothing(transition: &Transition) -> bool {
         deliveries,
         withdrawn,
         delivery_changes,
+        drafts,
         attempts_started,
         attempts_ended,
         runs_started,
@@ -375,6 +376,7 @@ fn is_nothing(transition: &Transition) -> bool {
         && deliveries.is_empty()
         && withdrawn.is_empty()
         && delivery_changes.is_empty()
+        && drafts.is_empty()
         && attempts_started.is_empty()
         && attempts_ended.is_empty()
         && runs_started.is_empty()

@@ -15,6 +15,7 @@
 //! run the suite in `conformance` (feature `testing`) on it, and construct it in
 //! `gateway/src/wiring.rs`.
 
+mod access;
 mod agent;
 mod channel;
 mod clock;
@@ -38,17 +39,19 @@ pub mod store;
 mod sweep;
 mod worker;
 
+pub use access::{Access, AllowList, DirectPolicy, GroupPolicy};
 pub use agent::{
-    AgentError, AgentName, AgentRuntime, AgentTurn, Line, RunEvent, RunEvents, SendResult, Speaker, Usage,
+    AgentError, AgentFile, AgentName, AgentRuntime, AgentTurn, Line, RunEvent, RunEvents, SendResult, Speaker, Usage,
 };
 pub use channel::{
-    Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ChatKind, ConversationRef, Rate, Receipts,
-    Resend, Support, TextLimit, TextUnit,
+    Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ChatKind, ConversationRef, FetchError, Rate,
+    Receipts, Resend, Support, TextLimit, TextUnit,
 };
 pub use clock::{Clock, SharedClock, SystemClock};
+pub use commands::{COMMANDS, CommandHelp};
 pub use delivery::{Action, Class, Content, Delivery, DeliveryError, Receipt, Scope};
 pub use engine::{Engine, Parts};
-pub use event::{Directed, EventKind, InboundEvent, Sender, SenderKind};
+pub use event::{Amends, Directed, EventKind, InboundEvent, Sender, SenderKind};
 pub use hub::Watch;
 pub use ids::{ConversationId, DeliveryId, EventId, RunId, SessionId, TurnId};
 pub use intake::{Accepted, Intake, IntakeError};

@@ -1,12 +1,16 @@
 //! Which agent a turn goes to, and what is owed for it.
 
-use crate::{AgentName, Directed, EventKind, Expectation, InboundEvent, SenderKind, Settings, commands};
+use crate::{
+    AgentName, Directed, EventKind, Expectation, InboundEvent, SenderKind, Settings, access::Permit, commands,
+};
 
 /// Where an event goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     /// It is kept, and given to nobody.
     Nowhere,
+    /// It is kept, and its sender is told that they may not talk to the agent.
+    Stranger,
     /// To the gateway's own commands.
     Command,
     /// To an agent.
@@ -15,10 +19,24 @@ pub(crate) enum Route {
 
 /// Routes an event. Only what is directed at the agent by a person opens an obligation.
 pub(crate) fn route(event: &InboundEvent, settings: &Settings) -> Route {
-    if event.kind == EventKind::Other || event.sender.kind != SenderKind::Person {
+    if event.sender.kind != SenderKind::Person {
         return Route::Nowhere;
     }
+    let channel = &event.conversation.channel;
+    let is_said = match event.kind {
+        EventKind::Message | EventKind::Choice { .. } => true,
+        EventKind::Reaction { .. } if settings.tells_reactions.contains(channel) => false,
+        EventKind::Reaction { .. } | EventKind::Moved { .. } | EventKind::Stranger | EventKind::Other => {
+            return Route::Nowhere;
+        }
+    };
+    match settings.access.get(channel).map_or(Permit::Granted, |access| access.permit(event)) {
+        Permit::Granted => {}
+        Permit::Told => return Route::Stranger,
+        Permit::Denied => return Route::Nowhere,
+    }
     let expectation = match event.directed {
+        _ if !is_said => Expectation::Nothing,
         Directed::Ambient => Expectation::Nothing,
         Directed::DirectChat | Directed::Mention | Directed::ReplyToUs | Directed::Command | Directed::Asked => {
             Expectation::Answer
@@ -27,5 +45,5 @@ pub(crate) fn route(event: &InboundEvent, settings: &Settings) -> Route {
     if expectation == Expectation::Answer && commands::Command::parse(&event.text).is_some() {
         return Route::Command;
     }
-    Route::Agent { agent: settings.agent(&event.conversation.channel).clone(), expectation }
+    Route::Agent { agent: settings.agent(channel).clone(), expectation }
 }

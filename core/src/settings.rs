@@ -1,8 +1,11 @@
 //! What the operator chose, as the core needs it. Built by `gateway/src/wiring.rs`.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
-use crate::{AgentName, ChannelId, ChatKind, Policy};
+use crate::{Access, AgentName, ChannelId, ChatKind, Policy};
 
 /// A guided question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +23,12 @@ pub struct Settings {
     pub default_agent: AgentName,
     /// The agents of single channels.
     pub channel_agents: HashMap<ChannelId, AgentName>,
+    /// Who may talk to the agent, by channel. On a channel that is not here, everyone that it lets in.
+    pub access: HashMap<ChannelId, Access>,
+    /// The channels whose agents are told of reactions to their messages.
+    pub tells_reactions: HashSet<ChannelId>,
+    /// The most bytes of one attachment that an agent is given; larger ones are only named.
+    pub max_attachment: usize,
     /// Deadlines, bounds and ladders.
     pub policies: Policies,
     /// Words for people.

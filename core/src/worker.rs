@@ -3,7 +3,7 @@
 //! The deadlines are not here: they are rows, and the sweep keeps them for turns that run and turns
 //! that wait alike. When one passes, or the person cancels, the run is stopped from outside.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
 use rejoinder_guard::Event;
@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::{
-    AgentError, AgentTurn, Outcome, RunEvent, RunEvents, SendResult, SignalKind, Support, Usage,
+    AgentError, AgentFile, AgentRuntime, AgentTurn, Attachment, ChannelAdapter, EventKind, FetchError, Outcome,
+    RunEvent, RunEvents, SendResult, SignalKind, Support, Usage,
     conversation::Seat,
     crash::crash_point,
     engine::Core,
@@ -20,6 +21,9 @@ use crate::{
     outbox::hints::{Drafting, Typing},
     store::{RunEnd, TurnRecord},
 };
+
+/// How long the bytes of one file may take.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What ended a run.
 enum Ended {
@@ -46,6 +50,7 @@ impl Core {
                 typing.end().await;
             }
             if !run_again {
+                self.tidy_up(&turn).await;
                 return;
             }
             seat.pass_to(turn.id, turn.runs + 1);
@@ -56,6 +61,18 @@ impl Core {
                 },
                 None => return,
             }
+        }
+    }
+
+    /// Removes the draft of a turn that has ended and put nothing in its place: it was called off, or nothing
+    /// was owed and nothing said.
+    async fn tidy_up(&self, turn: &TurnRecord) {
+        let Some(draft) = &turn.draft else { return };
+        if let Ok(Some(stored)) = self.store.turn(turn.id).await
+            && stored.obligation.state().is_final()
+            && stored.obligation.claims() == 0
+        {
+            self.remove_draft(turn, draft.clone()).await;
         }
     }
 
@@ -121,7 +138,8 @@ impl Core {
             Vec::new()
         };
         let policy = self.settings.policies.of(&turn.event.conversation.channel, turn.event.chat);
-        let mut drafting = Drafting::new(&capabilities, stop);
+        let attachments = self.files(&turn.event.attachments, runtime.as_ref(), channel.as_ref()).await;
+        let mut drafting = Drafting::new(&capabilities, turn.draft.clone(), stop);
         let typing =
             (capabilities.typing != Support::No).then(|| Typing::start(self, turn, capabilities.typing_interval, stop));
         let put = AgentTurn {
@@ -132,7 +150,11 @@ impl Core {
             attempt: run.attempt,
             sender: turn.event.sender.clone(),
             text: turn.event.text.clone(),
-            attachments: turn.event.attachments.clone(),
+            reaction: match &turn.event.kind {
+                EventKind::Reaction { emoji, .. } => Some(emoji.clone()),
+                _ => None,
+            },
+            attachments,
             quoted: turn.event.quoted.clone(),
             history,
             capabilities,
@@ -162,8 +184,36 @@ impl Core {
         };
         running.abort();
         self.take_in_the_rest(turn, &mut said, &mut drafting, &mut usage, stop).await;
-        drafting.end().await;
+        turn.draft = drafting.end().await;
         (ended, usage, typing)
+    }
+
+    /// The files of a turn, with the bytes of those that the runtime reads and the platform keeps.
+    async fn files(
+        &self,
+        attachments: &[Attachment],
+        runtime: &dyn AgentRuntime,
+        channel: &dyn ChannelAdapter,
+    ) -> Vec<AgentFile> {
+        let mut files = Vec::with_capacity(attachments.len());
+        for attachment in attachments {
+            let mut bytes = None;
+            if runtime.reads(&attachment.media_type) {
+                let fetching = channel.fetch(attachment, self.settings.max_attachment);
+                let fetched = tokio::select! {
+                    fetched = fetching => fetched,
+                    () = self.clock.sleep(FETCH_TIMEOUT) => Err(FetchError::Failed("it took too long".to_owned())),
+                };
+                match fetched {
+                    Ok(fetched) => bytes = Some(fetched),
+                    Err(FetchError::NotOurs(_)) => {}
+                    // The words are put before the agent all the same.
+                    Err(error) => warn!(name = attachment.name, %error, "a file is only named to the agent"),
+                }
+            }
+            files.push(AgentFile { attachment: attachment.clone(), bytes });
+        }
+        files
     }
 
     /// What the runtime said just before it returned.
@@ -196,6 +246,7 @@ impl Core {
             RunEvent::Send(reply, answer) => {
                 // No draft may come after what is perhaps the answer.
                 drafting.pause().await;
+                turn.draft = drafting.message();
                 let claimed = self
                     .decide_in_the_end(turn, Event::Sent(reply), Along::default())
                     .await

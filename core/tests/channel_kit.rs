@@ -48,6 +48,8 @@ fn event(id: &str, sender: &str, text: &str) -> InboundEvent {
         attachments: Vec::new(),
         quoted: None,
         patience: None,
+        amends: None,
+        more_within: None,
         received_at: START,
         raw: format!("{id}|{sender}|{text}"),
     }

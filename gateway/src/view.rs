@@ -268,7 +268,7 @@ impl DeliveryDetail {
                 (content.text.clone(), content.choices.clone(), content.attachments.clone())
             }
             Action::React { emoji, .. } => (emoji.clone(), Vec::new(), Vec::new()),
-            Action::Draft { text } => (text.clone(), Vec::new(), Vec::new()),
+            Action::Draft { text, .. } => (text.clone(), Vec::new(), Vec::new()),
             Action::Typing { .. } | Action::Delete { .. } => Default::default(),
         };
         let is_pending = delivery.state == rejoinder_core::store::DeliveryState::Pending;

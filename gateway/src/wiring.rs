@@ -4,7 +4,7 @@
 //! `Parts::channels`. To add a kind of agent: its arm in `Wiring::agents`.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fmt, io,
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -346,6 +346,9 @@ impl Wiring<'_> {
         Settings {
             default_agent: AgentName::from(self.config.routing.default_agent.as_str()),
             channel_agents: chosen.collect(),
+            access: HashMap::new(),
+            tells_reactions: HashSet::new(),
+            max_attachment: 1 << 20,
             policies: self.policies(),
             words: self.words(),
             max_concurrent_turns: self.config.routing.max_concurrent_turns as usize,

@@ -149,7 +149,7 @@ impl Obligation {
     /// Whether the turn waits for an agent's run.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
-        self.work == Work::Waiting && !self.state.is_final() && !matches!(self.state, State::Merged { .. })
+        self.work == Work::Waiting && self.is_undecided()
     }
 
     /// Whether an agent's run is in flight.

@@ -26,6 +26,7 @@ pub(crate) const fn table() -> Capabilities {
         // As links: the page fetches nothing from anywhere else (its content security policy).
         attachments: Support::Degraded,
         drafts: Support::Full,
+        drafts_are_messages: false,
         draft_interval: DRAFT_INTERVAL,
         typing: Support::Full,
         typing_interval: TYPING_INTERVAL,

@@ -20,7 +20,7 @@ use crate::{
 /// `Unsupported` for everything else.
 pub(crate) fn show(rooms: &Rooms, chat: &str, turn: Option<TurnId>, action: &Action) -> Result<(), DeliveryError> {
     match (action, turn) {
-        (Action::Draft { text }, Some(turn_id)) => {
+        (Action::Draft { text, .. }, Some(turn_id)) => {
             let draft = || ServerFrame::Draft { turn_id, html: format::to_html(text) }.to_text();
             rooms.pass(chat, draft, |mailbox, draft| mailbox.put_draft(turn_id, draft));
             Ok(())
@@ -59,7 +59,7 @@ mod tests {
         let seat = rooms.enter(&CHAT.into()).expect("a free seat");
         let turn = TurnId::new(Timestamp::from_millis(1));
 
-        show(&rooms, CHAT, Some(turn), &Action::Draft { text: "*a*".to_owned() }).expect("shown");
+        show(&rooms, CHAT, Some(turn), &Action::Draft { text: "*a*".to_owned(), message: None }).expect("shown");
 
         let post = seat.take();
         assert_eq!(post.drafts.len(), 1);
@@ -71,7 +71,7 @@ mod tests {
         let rooms = Rooms::default();
         let turn = TurnId::new(Timestamp::from_millis(1));
 
-        assert_eq!(show(&rooms, CHAT, Some(turn), &Action::Draft { text: "a".to_owned() }), Ok(()));
+        assert_eq!(show(&rooms, CHAT, Some(turn), &Action::Draft { text: "a".to_owned(), message: None }), Ok(()));
         assert_eq!(show(&rooms, CHAT, None, &Action::Typing { on: true }), Ok(()));
     }
 
@@ -81,7 +81,7 @@ mod tests {
     #[case(Action::Edit { message: "1".to_owned(), content: Content::default() })]
     #[case(Action::React { message: None, emoji: "👍".to_owned() })]
     #[case(Action::Delete { message: "1".to_owned() })]
-    #[case(Action::Draft { text: "of no turn".to_owned() })]
+    #[case(Action::Draft { text: "of no turn".to_owned(), message: None })]
     fn what_is_not_done_is_no_success(#[case] action: Action) {
         assert!(matches!(show(&Rooms::default(), CHAT, None, &action), Err(DeliveryError::Unsupported(_))));
     }

@@ -321,6 +321,7 @@ impl Reader {
                 self.show_others(turn).await;
                 Some(turn)
             }
+            Ok(Accepted::Amended(turn)) => Some(turn),
             Ok(Accepted::Kept) => None,
             Ok(Accepted::Duplicate { text, .. }) if text != said => return refusal(Some(id), Problem::ID_REUSED),
             Ok(Accepted::Duplicate { turn, .. }) => turn,

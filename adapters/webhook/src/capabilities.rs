@@ -23,6 +23,7 @@ pub(crate) fn capabilities(has_callback: bool) -> Capabilities {
         attachments: Support::Full,
         // One request has one response: nothing is shown before it.
         drafts: Support::No,
+        drafts_are_messages: false,
         draft_interval: Duration::from_secs(1),
         typing: Support::No,
         typing_interval: Duration::from_secs(1),

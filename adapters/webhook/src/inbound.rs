@@ -279,6 +279,7 @@ impl Asked {
             sender: Sender {
                 id: self.sender.unwrap_or_else(|| CALLER.to_owned()),
                 name: None,
+                username: None,
                 kind: SenderKind::Person,
             },
             kind: EventKind::Message,
@@ -287,6 +288,8 @@ impl Asked {
             attachments: self.attachments,
             quoted: None,
             patience: Some(context.wait).filter(|wait| !wait.is_zero()),
+            amends: None,
+            more_within: None,
             received_at: context.now,
             raw: self.raw,
         }

@@ -190,7 +190,7 @@ impl WebhookAdapter {
         let request = key.map(|_| Requested::of(&event));
         let (accepted, watch) = take_in(&open.intake, event).await.map_err(|error| not_taken_in(&error))?;
         match accepted {
-            Accepted::Turn(turn) => Ok(match watch {
+            Accepted::Turn(turn) | Accepted::Amended(turn) => Ok(match watch {
                 Some(watch) => reader.first_signal(turn, watch).await,
                 None => reader.accepted(turn),
             }),

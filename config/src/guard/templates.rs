@@ -18,8 +18,24 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. A ladder may name others.
-pub const TEMPLATES: [&str; 9] =
-    ["silent", "failed", "late", "refused", "unreadable", "deferral", "cancelled", "nothing_to_cancel", "new_session"];
+pub const TEMPLATES: [&str; 16] = [
+    "silent",
+    "failed",
+    "late",
+    "refused",
+    "unreadable",
+    "deferral",
+    "cancelled",
+    "nothing_to_cancel",
+    "new_session",
+    "start",
+    "help",
+    "status_idle",
+    "status_busy",
+    "stranger",
+    "resent",
+    "file_not_sent",
+];
 
 /// The words that people see: for everyone, and where a platform or channel has its own.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]

@@ -145,7 +145,7 @@ pub fn delivery(conversation: &ConversationRef, action: Action) -> Building {
         signal,
         action,
         attempt: 1,
-        labelled: false,
+        label: None,
     })
 }
 
@@ -187,8 +187,8 @@ impl Building {
 
     /// As a possible second copy.
     #[must_use]
-    pub const fn labelled(mut self) -> Self {
-        self.0.labelled = true;
+    pub fn labelled(mut self) -> Self {
+        self.0.label = Some("(again)".to_owned());
         self
     }
 
@@ -285,7 +285,7 @@ pub async fn capabilities_and_deliver_agree(double: &dyn PlatformDouble) {
         let reacted = adapter.deliver(&delivery(&conversation, react).build()).await;
         agrees("reactions", by_platform.then_some(capabilities.reactions), &reacted);
     }
-    let draft = Action::Draft { text: "half a sen".to_owned() };
+    let draft = Action::Draft { text: "half a sen".to_owned(), message: None };
     let drafted = adapter.deliver(&delivery(&conversation, draft).build()).await;
     agrees("drafts", Some(capabilities.drafts), &drafted);
     for on in [true, false] {

@@ -15,14 +15,14 @@ use tracing::{debug, error, info, warn};
 
 use super::{calls::Calls, delivery, retry};
 use crate::{
-    Action, ChannelAdapter, ChannelId, ConversationRef, Delivery, DeliveryError, Receipt, Resend, Scope, StoreError,
-    Timestamp,
+    Action, ChannelAdapter, ChannelId, ChatKind, ConversationRef, Delivery, DeliveryError, Directed, EventId,
+    EventKind, InboundEvent, Receipt, Resend, Scope, Sender, SenderKind, StoreError, Timestamp,
     crash::crash_point,
     engine::Core,
     ledger::Along,
     store::{
-        AttemptEnd, AttemptStart, BlockedScope, Commit, DeliveryChange, DeliveryRecord, DeliveryState, Transition,
-        TurnChange, TurnRecord, Withdrawal,
+        AttemptEnd, AttemptStart, BlockedScope, Commit, DeliveryChange, DeliveryRecord, DeliveryState, NewEvent,
+        Transition, TurnChange, TurnRecord, Withdrawal,
     },
 };
 
@@ -65,6 +65,8 @@ pub(crate) struct Lanes {
     /// Channels that could not send of late, and how often in a row.
     failing: DashMap<ChannelId, u32>,
     on_their_way: HashMap<ChannelId, Semaphore>,
+    /// The new ids of chats that got one since the start: turns that run know the old one.
+    moved: DashMap<(ChannelId, Arc<str>), Arc<str>>,
     pub(crate) calls: Calls,
 }
 
@@ -74,6 +76,7 @@ impl Lanes {
             open: DashMap::new(),
             hurried: DashMap::new(),
             failing: DashMap::new(),
+            moved: DashMap::new(),
             on_their_way: channels.into_iter().map(|channel| (channel.clone(), Semaphore::new(AT_ONCE))).collect(),
             calls: Calls::default(),
         }
@@ -96,11 +99,15 @@ impl Core {
         if self.ended.is_cancelled() {
             return;
         }
+        let mut conversation = conversation.clone();
+        if let Some(chat) = self.lanes.moved.get(&(conversation.channel.clone(), Arc::clone(&conversation.chat))) {
+            conversation.chat = Arc::clone(&chat);
+        }
         match self.lanes.open.entry(conversation.clone()) {
             Entry::Occupied(mut open) => *open.get_mut() = true,
             Entry::Vacant(vacant) => {
                 vacant.insert(false);
-                let (core, conversation) = (Arc::clone(self), conversation.clone());
+                let core = Arc::clone(self);
                 self.work.spawn(async move { core.run_lane(conversation).await });
             }
         }
@@ -177,7 +184,7 @@ impl Core {
         let call = self.lanes.calls.begin(conversation).await;
         let Some((record, number)) = self.start_attempt(record).await? else { return Ok(Next::Again) };
         crash_point!("attempt_started");
-        let attempted = delivery(&record, number);
+        let attempted = delivery(&record, number, &self.settings.words);
         let Some(result) = self.call(channel.deliver(&attempted), ATTEMPT_TIMEOUT).await else {
             // The gateway ended: at the next start this is an attempt without a result.
             return Ok(Next::End);
@@ -374,6 +381,13 @@ impl Core {
                     (not_sent, again(UNAUTHORIZED_PAUSE))
                 }
             }
+            DeliveryError::Moved { chat } => {
+                self.move_chat(&record.conversation, &chat, at).await?;
+                (not_sent, DeliveryChange { attempts: record.attempts.saturating_sub(1), ..again(Duration::ZERO) })
+            }
+            DeliveryError::Gone(_) => {
+                (not_sent, DeliveryChange { action: as_send(&record.action), ..again(Duration::ZERO) })
+            }
             DeliveryError::NotSent { detail: reason, .. } | DeliveryError::Unknown(reason) if is_spent => {
                 (Some(Event::Expired { claim, reason }), in_state(DeliveryState::Dead))
             }
@@ -402,6 +416,39 @@ impl Core {
             ..Along::default()
         };
         self.record_attempt(record, event, along).await
+    }
+
+    /// The platform said that a chat has another id now: stored as an event, as if it had told us by itself.
+    async fn move_chat(&self, from: &ConversationRef, chat: &str, at: Timestamp) -> Result<(), StoreError> {
+        let event = InboundEvent {
+            conversation: ConversationRef { thread: None, ..from.clone() },
+            chat: ChatKind::Group,
+            external_id: format!("moved:{}:{chat}", from.chat),
+            revision: 0,
+            message_id: None,
+            sender: Sender { id: from.chat.to_string(), name: None, username: None, kind: SenderKind::Ourselves },
+            kind: EventKind::Moved { chat: chat.to_owned() },
+            directed: Directed::Ambient,
+            text: String::new(),
+            attachments: Vec::new(),
+            quoted: None,
+            patience: None,
+            amends: None,
+            more_within: None,
+            received_at: at,
+            raw: String::new(),
+        };
+        let event = NewEvent { id: EventId::new(at), event: Arc::new(event), turn: None };
+        self.store.accept(vec![event], None).await?;
+        self.moved(from, chat);
+        Ok(())
+    }
+
+    /// From now on what goes to a conversation of the chat goes to its new id.
+    pub(crate) fn moved(&self, from: &ConversationRef, chat: &str) {
+        self.lanes.moved.insert((from.channel.clone(), Arc::clone(&from.chat)), chat.into());
+        // What waits there has a new address: the sweep opens its lane.
+        self.alarm.note(self.clock.now());
     }
 
     /// Takes up an attempt that has no result.
@@ -472,12 +519,14 @@ impl Core {
         let mut messages = Vec::new();
         if record.parts > 1 {
             for part in self.store.claim_deliveries(record.turn, record.claim).await? {
-                if part.part < record.part && part.is_copy == record.is_copy {
+                if part.part < record.part && part.is_copy == record.is_copy && !is_removal(&part.action) {
                     messages.extend(part.message_ids);
                 }
             }
         }
-        messages.extend(receipt.message_ids);
+        if !is_removal(&record.action) {
+            messages.extend(receipt.message_ids);
+        }
         Ok(Some(Event::Delivered { claim: record.claim, messages }))
     }
 
@@ -518,6 +567,18 @@ fn may_attempt(turn: &TurnRecord, claim: u32) -> bool {
     let state = turn.obligation.state();
     claim == turn.obligation.claims()
         && matches!(state, State::Claimed { .. } | State::Settled(Settlement::Signal { .. }))
+}
+
+/// A change of a message as a message of its own.
+fn as_send(action: &Action) -> Option<Action> {
+    match action {
+        Action::Edit { content, .. } => Some(Action::Send { content: content.clone(), reply_to: None }),
+        _ => None,
+    }
+}
+
+const fn is_removal(action: &Action) -> bool {
+    matches!(action, Action::Delete { .. })
 }
 
 /// Whether sending a delivery again cannot show it twice.

@@ -11,8 +11,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::{
-    Action, Capabilities, Class, Delivery, DeliveryId, Shim, Support, engine::Core, outbox::calls::Call,
-    store::TurnRecord,
+    Action, Capabilities, Class, Delivery, DeliveryError, DeliveryId, Receipt, Shim, Support,
+    engine::Core,
+    outbox::calls::Call,
+    store::{DraftMessage, Transition, TurnRecord},
 };
 
 /// How long one hint may take. A final signal waits for one that is on its way, so that none comes after it.
@@ -27,6 +29,8 @@ pub(crate) struct Drafting {
     interval: Option<Duration>,
     /// The end of the run: no draft begins after it.
     stop: CancellationToken,
+    /// Whether the drafts of this platform are messages.
+    are_messages: bool,
     shim: Shim,
     shared: Arc<Shared>,
     task: Option<JoinHandle<()>>,
@@ -36,16 +40,34 @@ pub(crate) struct Drafting {
 #[derive(Default)]
 struct Shared {
     text: Mutex<String>,
+    /// The message that the drafts are.
+    message: Mutex<Option<String>>,
     more: Notify,
 }
 
+impl Shared {
+    fn message(&self) -> Option<String> {
+        self.message.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// What became of a draft.
+enum Drafted {
+    Shown,
+    NotShown,
+    /// There may be a message that nobody knows the id of: another one would stand beside it.
+    Unknown,
+}
+
 impl Drafting {
-    pub(crate) fn new(capabilities: &Capabilities, stop: &CancellationToken) -> Self {
+    /// `message` is what shows the drafts of an earlier run.
+    pub(crate) fn new(capabilities: &Capabilities, message: Option<String>, stop: &CancellationToken) -> Self {
         Self {
             interval: (capabilities.drafts != Support::No).then_some(capabilities.draft_interval),
             stop: stop.child_token(),
+            are_messages: capabilities.drafts_are_messages,
             shim: Shim::default(),
-            shared: Arc::default(),
+            shared: Arc::new(Shared { message: Mutex::new(message), ..Shared::default() }),
             task: None,
             paused: false,
         }
@@ -63,8 +85,16 @@ impl Drafting {
         if self.task.is_none() && !self.paused {
             let (core, turn, shared, stop) =
                 (Arc::clone(core), turn.clone(), Arc::clone(&self.shared), self.stop.clone());
-            self.task = Some(tokio::spawn(async move { core.show_drafts(&turn, &shared, interval, &stop).await }));
+            let are_messages = self.are_messages;
+            self.task = Some(tokio::spawn(async move {
+                core.show_drafts(&turn, &shared, interval, are_messages, &stop).await;
+            }));
         }
+    }
+
+    /// The message that shows the latest draft, where drafts are messages.
+    pub(crate) fn message(&self) -> Option<String> {
+        self.shared.message()
     }
 
     /// Shows no more drafts. One that is on its way arrives before this returns.
@@ -83,9 +113,10 @@ impl Drafting {
         self.stop = stop.child_token();
     }
 
-    /// Ends it, as [`pause`](Self::pause) does.
-    pub(crate) async fn end(mut self) {
+    /// Ends it, as [`pause`](Self::pause) does; returns the message that shows the latest draft.
+    pub(crate) async fn end(mut self) -> Option<String> {
         self.pause().await;
+        self.message()
     }
 }
 
@@ -128,7 +159,14 @@ impl Typing {
 }
 
 impl Core {
-    async fn show_drafts(&self, turn: &TurnRecord, shared: &Shared, interval: Duration, stop: &CancellationToken) {
+    async fn show_drafts(
+        &self,
+        turn: &TurnRecord,
+        shared: &Shared,
+        interval: Duration,
+        are_messages: bool,
+        stop: &CancellationToken,
+    ) {
         loop {
             tokio::select! {
                 () = shared.more.notified() => {}
@@ -136,12 +174,16 @@ impl Core {
             }
             let text = shared.text.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let mut pause = interval;
-            if let Some(draft) = turn.obligation.clear_draft(text)
-                && !self.show_draft(turn, &draft, stop).await
-            {
-                // The latest text is tried again, also when no more comes.
-                shared.more.notify_one();
-                pause = pause.max(LEAST_PAUSE);
+            if let Some(draft) = turn.obligation.clear_draft(text) {
+                match self.show_draft(turn, &draft, shared, are_messages, stop).await {
+                    Drafted::Shown => {}
+                    Drafted::NotShown => {
+                        // The latest text is tried again, also when no more comes.
+                        shared.more.notify_one();
+                        pause = pause.max(LEAST_PAUSE);
+                    }
+                    Drafted::Unknown => return,
+                }
             }
             tokio::select! {
                 () = self.clock.sleep(pause) => {}
@@ -150,25 +192,59 @@ impl Core {
         }
     }
 
-    async fn show_draft(&self, turn: &TurnRecord, draft: &Cleared<Draft>, stop: &CancellationToken) -> bool {
-        self.hint(turn, Action::Draft { text: draft.get().text.clone() }, Class::Draft, Some(stop)).await
+    async fn show_draft(
+        &self,
+        turn: &TurnRecord,
+        draft: &Cleared<Draft>,
+        shared: &Shared,
+        are_messages: bool,
+        stop: &CancellationToken,
+    ) -> Drafted {
+        let message = shared.message();
+        let is_first = message.is_none();
+        let action = Action::Draft { text: draft.get().text.clone(), message };
+        match self.hint(turn, action, Class::Draft, Some(stop)).await {
+            Some(Ok(receipt)) if are_messages && is_first => {
+                let Some(message) = receipt.message_ids.into_iter().next() else { return Drafted::Shown };
+                *shared.message.lock().unwrap_or_else(PoisonError::into_inner) = Some(message.clone());
+                let drafts = vec![DraftMessage { turn: turn.id, message }];
+                if let Err(error) = self.store.commit(Transition { drafts, ..Transition::default() }).await {
+                    debug!(turn = %turn.id, %error, "the message of a draft was not recorded");
+                }
+                Drafted::Shown
+            }
+            Some(Ok(_)) => Drafted::Shown,
+            Some(Err(DeliveryError::Unknown(_))) if are_messages && is_first => Drafted::Unknown,
+            Some(Err(_)) | None => Drafted::NotShown,
+        }
+    }
+
+    /// Removes the draft of a turn that ended without an answer to put in its place.
+    pub(crate) async fn remove_draft(&self, turn: &TurnRecord, message: String) {
+        self.hint(turn, Action::Delete { message }, Class::Typing, None).await;
     }
 
     /// Shows a hint, unless something else is on its way to the conversation, its platform limits us, or
-    /// `stop` was cancelled; one without a `stop` waits for its place. Whether it was shown.
-    async fn hint(&self, turn: &TurnRecord, action: Action, class: Class, stop: Option<&CancellationToken>) -> bool {
+    /// `stop` was cancelled; one without a `stop` waits for its place. `None` when it was not tried.
+    async fn hint(
+        &self,
+        turn: &TurnRecord,
+        action: Action,
+        class: Class,
+        stop: Option<&CancellationToken>,
+    ) -> Option<Result<Receipt, DeliveryError>> {
         let conversation = &turn.event.conversation;
-        let Some(channel) = self.channel(&conversation.channel) else { return false };
+        let channel = self.channel(&conversation.channel)?;
         let call = match stop {
             Some(_) => self.lanes.calls.try_begin(conversation),
             None => Some(self.lanes.calls.begin(conversation).await),
         };
-        let Some(_call): Option<Call<'_>> = call else { return false };
+        let _call: Call<'_> = call?;
         if stop.is_some_and(CancellationToken::is_cancelled)
             || self.gate.blocked_until(conversation).is_some()
             || self.gate.take(conversation, &channel.capabilities(conversation), class).is_err()
         {
-            return false;
+            return None;
         }
         let delivery = Delivery {
             id: DeliveryId::new(self.clock.now()),
@@ -180,15 +256,12 @@ impl Core {
             signal: None,
             action,
             attempt: 1,
-            labelled: false,
+            label: None,
         };
-        match self.call(channel.deliver(&delivery), HINT_TIMEOUT).await {
-            Some(Ok(_)) => true,
-            Some(Err(error)) => {
-                debug!(turn = %turn.id, channel = %conversation.channel, %error, "a hint was not shown");
-                false
-            }
-            None => false,
+        let result = self.call(channel.deliver(&delivery), HINT_TIMEOUT).await?;
+        if let Err(error) = &result {
+            debug!(turn = %turn.id, channel = %conversation.channel, %error, "a hint was not shown");
         }
+        Some(result)
     }
 }

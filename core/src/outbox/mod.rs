@@ -109,27 +109,60 @@ fn actions(
             Content { text: emoji.clone(), ..Content::default() }
         }
         Body::React(emoji) => {
-            return vec![Action::React { message: turn.event.message_id.clone(), emoji: emoji.clone() }];
+            let react = Action::React { message: turn.event.message_id.clone(), emoji: emoji.clone() };
+            let remove = |message| Action::Delete { message };
+            return std::iter::once(react).chain(shown_before(signal, turn, capabilities).map(remove)).collect();
         }
     };
-    let texts = parts(channel, &content.text);
-    let last = texts.len() - 1;
-    let editable = if capabilities.edit == Support::Full { signal.replaces.as_slice() } else { &[] };
-    texts
+    let mut earlier = shown_before(signal, turn, capabilities);
+    let mut actions: Vec<Action> = contents(content, channel, capabilities)
         .into_iter()
         .enumerate()
-        .map(|(index, text)| {
-            let mut part = Content { text, ..Content::default() };
-            if index == last {
-                part.attachments.clone_from(&content.attachments);
-                part.choices.clone_from(&content.choices);
-            }
-            match editable.get(index) {
-                Some(message) => Action::Edit { message: message.clone(), content: part },
-                None => Action::Send { content: part, reply_to: turn.event.message_id.clone().filter(|_| index == 0) },
+        .map(|(index, content)| {
+            // A message of words does not become a file.
+            let message = if content.attachments.is_empty() { earlier.next() } else { None };
+            match message {
+                Some(message) => Action::Edit { message, content },
+                None => Action::Send { content, reply_to: turn.event.message_id.clone().filter(|_| index == 0) },
             }
         })
-        .collect()
+        .collect();
+    // What is left of a longer deferral or a draft, once the answer is there.
+    actions.extend(earlier.map(|message| Action::Delete { message }));
+    actions
+}
+
+/// The messages of the turn that the answer takes the place of: its deferral's, and its draft.
+fn shown_before<'a>(
+    signal: &'a Signal,
+    turn: &'a TurnRecord,
+    capabilities: &Capabilities,
+) -> impl Iterator<Item = String> + use<'a> {
+    // After the end, the draft is what was said in the end.
+    let is_open = !turn.obligation.state().is_final();
+    let draft = turn.draft.as_ref().filter(|draft| is_open && !signal.replaces.contains(draft));
+    let may_edit = capabilities.edit == Support::Full;
+    signal.replaces.iter().chain(draft).filter(move |_| may_edit).cloned()
+}
+
+/// A content in the messages that it takes: its words in parts, and where a platform acknowledges messages
+/// every file by itself, so that one that is not taken never takes the words with it.
+fn contents(content: Content, channel: Option<&dyn ChannelAdapter>, capabilities: &Capabilities) -> Vec<Content> {
+    let Content { text, attachments, choices } = content;
+    let are_apart = capabilities.receipts == Receipts::Platform;
+    let has_words = !text.trim().is_empty() || attachments.is_empty() || !are_apart;
+    let texts = if has_words { parts(channel, &text) } else { Vec::new() };
+    let mut contents: Vec<Content> = texts.into_iter().map(|text| Content { text, ..Content::default() }).collect();
+    if let Some(last) = contents.last_mut() {
+        last.choices = choices;
+    }
+    if are_apart {
+        let apart = |attachment| Content { attachments: vec![attachment], ..Content::default() };
+        contents.extend(attachments.into_iter().map(apart));
+    } else if let Some(last) = contents.last_mut() {
+        last.attachments = attachments;
+    }
+    contents
 }
 
 /// The parts of a text. An adapter that fails at it is no reason to say nothing: the text is one part then.
@@ -149,6 +182,7 @@ pub(crate) const fn least_capabilities() -> Capabilities {
         choices: Support::No,
         attachments: Support::No,
         drafts: Support::No,
+        drafts_are_messages: false,
         draft_interval: Duration::ZERO,
         typing: Support::No,
         typing_interval: Duration::ZERO,
@@ -194,7 +228,7 @@ fn transcript(signal: &Signal, shown: &Shown, turn: &TurnRecord, now: Timestamp)
 }
 
 /// A stored delivery, as it is handed to its adapter for its next attempt.
-pub(crate) fn delivery(record: &DeliveryRecord, attempt: u32) -> Delivery {
+pub(crate) fn delivery(record: &DeliveryRecord, attempt: u32, words: &Words) -> Delivery {
     Delivery {
         id: record.id,
         conversation: record.conversation.clone(),
@@ -205,6 +239,6 @@ pub(crate) fn delivery(record: &DeliveryRecord, attempt: u32) -> Delivery {
         signal: Some(record.signal),
         action: record.action.clone(),
         attempt,
-        labelled: record.labelled,
+        label: record.labelled.then(|| words.say(&record.conversation.channel, "resent").to_owned()),
     }
 }

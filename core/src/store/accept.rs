@@ -46,6 +46,11 @@ pub enum Stored {
         /// Whether the session has a transcript.
         has_history: bool,
     },
+    /// It changed a turn that waits; see [`Amends`](crate::Amends).
+    Amended {
+        /// The turn.
+        turn: TurnId,
+    },
     /// It is new, and no turn.
     Kept,
     /// It was accepted before; nothing was changed.

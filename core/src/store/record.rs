@@ -28,6 +28,8 @@ pub struct TurnRecord {
     pub runs: u32,
     /// Whether its session has a transcript.
     pub has_history: bool,
+    /// The message that shows a draft of its answer, where drafts are messages.
+    pub draft: Option<String>,
     /// The event it came from.
     pub event: Arc<InboundEvent>,
 }

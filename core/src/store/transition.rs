@@ -1,7 +1,7 @@
 //! What happens together or not at all.
 
 use crate::{
-    AgentName, ConversationId, DeliveryId, Line, Obligation, SessionId, Timestamp, TurnId, Usage,
+    Action, AgentName, ConversationId, DeliveryId, Line, Obligation, SessionId, Timestamp, TurnId, Usage,
     store::{AuditEntry, DeliveryRecord, DeliveryState},
 };
 
@@ -23,6 +23,8 @@ pub struct Transition {
     pub attempts_started: Vec<AttemptStart>,
     /// Attempts that ended.
     pub attempts_ended: Vec<AttemptEnd>,
+    /// Messages that show a draft from now on.
+    pub drafts: Vec<DraftMessage>,
     /// Runs that start.
     pub runs_started: Vec<RunStart>,
     /// Runs that ended.
@@ -100,6 +102,8 @@ pub struct DeliveryChange {
     pub next_attempt_at: Timestamp,
     /// Whether it is sent with a label.
     pub labelled: bool,
+    /// What to do instead of what was stored, when that cannot be done any more.
+    pub action: Option<Action>,
     /// The platform's ids.
     pub message_ids: Vec<String>,
     /// The last error.
@@ -118,11 +122,21 @@ impl DeliveryChange {
             attempts: delivery.attempts,
             next_attempt_at: delivery.next_attempt_at,
             labelled: delivery.labelled,
+            action: None,
             message_ids: delivery.message_ids.clone(),
             error: delivery.error.clone(),
             delivered_at: delivery.delivered_at,
         }
     }
+}
+
+/// The message that shows a draft of a turn's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DraftMessage {
+    /// The turn.
+    pub turn: TurnId,
+    /// The platform's id of the message.
+    pub message: String,
 }
 
 /// An attempt that is about to send its first byte.

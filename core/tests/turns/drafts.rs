@@ -16,7 +16,7 @@ fn showing(it: &mut Capabilities) {
 
 fn drafts(gateway: &TestGateway) -> Vec<String> {
     let text = |seen: Seen| match seen.action {
-        Action::Draft { text } => Some(text),
+        Action::Draft { text, .. } => Some(text),
         _ => None,
     };
     gateway.platform.seen().into_iter().filter_map(text).collect()

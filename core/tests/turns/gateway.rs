@@ -10,7 +10,7 @@ use std::{
 };
 
 use rejoinder_core::{
-    Accepted, Action, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind, Clock,
+    Accepted, Access, Action, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind, Clock,
     ConversationRef, Directed, Engine, EventKind, InboundEvent, Intake, Ladder, Parts, Policies, Policy, Question,
     Rung, Sender, SenderKind, Settings, SharedClock, SignalKind, Store, TurnId, Via, Words,
     conformance::{
@@ -91,13 +91,15 @@ pub(crate) fn said(conversation: &ConversationRef, text: &str) -> InboundEvent {
         external_id: format!("e{number}"),
         revision: 0,
         message_id: Some(format!("p{number}")),
-        sender: Sender { id: "ada".to_owned(), name: None, kind: SenderKind::Person },
+        sender: Sender { id: "ada".to_owned(), name: None, username: None, kind: SenderKind::Person },
         kind: EventKind::Message,
         directed: Directed::DirectChat,
         text: text.to_owned(),
         attachments: Vec::new(),
         quoted: None,
         patience: None,
+        amends: None,
+        more_within: None,
         received_at: rejoinder_core::conformance::clock::START,
         raw: text.to_owned(),
     }
@@ -121,6 +123,8 @@ pub(crate) struct Made {
     pub(crate) capabilities: Capabilities,
     /// More channels, on the same platform.
     pub(crate) channels: Vec<(ChannelId, Capabilities)>,
+    pub(crate) access: HashMap<ChannelId, Access>,
+    pub(crate) tells_reactions: HashSet<ChannelId>,
     pub(crate) policies: Policies,
     pub(crate) seats: usize,
     pub(crate) delivery_lifetime: Duration,
@@ -132,6 +136,8 @@ impl Made {
         Self {
             capabilities: capabilities(),
             channels: Vec::new(),
+            access: HashMap::new(),
+            tells_reactions: HashSet::new(),
             policies: Policies::new(policy()),
             seats: 64,
             delivery_lifetime: secs(24 * 3600),
@@ -215,6 +221,9 @@ impl TestGateway {
         let settings = Settings {
             default_agent: AgentName::from("main"),
             channel_agents: HashMap::new(),
+            access: made.access,
+            tells_reactions: made.tells_reactions,
+            max_attachment: 1 << 20,
             policies: made.policies,
             words: words(),
             max_concurrent_turns: made.seats,

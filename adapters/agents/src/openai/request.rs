@@ -196,12 +196,12 @@ fn said_now(turn: &AgentTurn) -> Cow<'_, str> {
         text.push_str(": ");
     }
     text.push_str(&turn.text);
-    for (number, attachment) in turn.attachments.iter().take(MOST_ATTACHMENTS).enumerate() {
+    for (number, file) in turn.attachments.iter().take(MOST_ATTACHMENTS).enumerate() {
         text.push_str(if number == 0 && !text.is_empty() { "\n\n" } else { "\n" });
         text.push_str("[attached: ");
-        text.push_str(&clean(&attachment.name));
+        text.push_str(&clean(&file.attachment.name));
         text.push_str(", ");
-        text.push_str(&clean(&attachment.media_type));
+        text.push_str(&clean(&file.attachment.media_type));
         text.push(']');
     }
     Cow::Owned(text)
@@ -253,7 +253,7 @@ pub(super) fn body(settings: &OpenAiSettings, turn: &AgentTurn, messages: &[Mess
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_core::Attachment;
+    use rejoinder_core::{AgentFile, Attachment};
     use rstest::rstest;
     use serde_json::json;
 
@@ -365,10 +365,13 @@ mod tests {
     #[test]
     fn attachments_are_named_and_their_addresses_kept_back() {
         let turn = AgentTurn {
-            attachments: vec![Attachment {
-                name: "cat\n.png".into(),
-                media_type: "image/png".into(),
-                url: "http://10.0.0.1/cat.png".into(),
+            attachments: vec![AgentFile {
+                attachment: Attachment {
+                    name: "cat\n.png".into(),
+                    media_type: "image/png".into(),
+                    url: "http://10.0.0.1/cat.png".into(),
+                },
+                bytes: None,
             }],
             ..turn("Look!")
         };

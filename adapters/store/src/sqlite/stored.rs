@@ -3,7 +3,7 @@
 use std::{borrow::Cow, time::Duration};
 
 use rejoinder_core::{
-    Attachment, ChatKind, Directed, EventKind, Expectation, InboundEvent, Obligation, Sender, Timestamp,
+    Amends, Attachment, ChatKind, Directed, EventKind, Expectation, InboundEvent, Obligation, Sender, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +22,10 @@ pub(super) struct Details<'a> {
     pub(super) quoted: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) patience: Option<Duration>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) amends: Option<Amends>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) more_within: Option<Duration>,
 }
 
 impl<'a> Details<'a> {
@@ -35,6 +39,8 @@ impl<'a> Details<'a> {
             attachments: Cow::Borrowed(&event.attachments),
             quoted: event.quoted.as_deref().map(Cow::Borrowed),
             patience: event.patience,
+            amends: event.amends,
+            more_within: event.more_within,
         }
     }
 }

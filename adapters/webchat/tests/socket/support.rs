@@ -1,6 +1,11 @@
 //! A web chat on a real core and a real store, and a page that speaks its protocol.
 
-use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    net::SocketAddr,
+    sync::Arc,
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use futures_util::{SinkExt, StreamExt};
@@ -140,6 +145,9 @@ fn settings() -> Settings {
     Settings {
         default_agent: "agent".into(),
         channel_agents: HashMap::new(),
+        access: HashMap::new(),
+        tells_reactions: HashSet::new(),
+        max_attachment: 1 << 20,
         policies: Policies::new(policy.clone()).with("webchat", ChatKind::Direct, policy),
         words: Words::default()
             .with_template("", "cancelled", "Stopped.")

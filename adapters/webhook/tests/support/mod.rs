@@ -1,7 +1,7 @@
 //! A gateway with one hook: a real core and database, a scripted agent, a real listener.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     net::SocketAddr,
     sync::{
         Arc, Mutex,
@@ -229,6 +229,9 @@ fn settings() -> Settings {
     Settings {
         default_agent: "main".into(),
         channel_agents: HashMap::new(),
+        access: HashMap::new(),
+        tells_reactions: HashSet::new(),
+        max_attachment: 1 << 20,
         policies: Policies::new(Policy { ladder, ..Policy::default() }),
         words: Words::default().with_template("", "silent", "Sorry, there is nothing to say.").with_template(
             "",

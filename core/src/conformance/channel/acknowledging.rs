@@ -1,7 +1,7 @@
 //! Nothing is acknowledged before it is accepted.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -38,6 +38,9 @@ pub async fn nothing_is_acknowledged_before_it_is_accepted(double: &dyn Platform
         settings: Settings {
             default_agent: AgentName::from("nobody"),
             channel_agents: HashMap::new(),
+            access: HashMap::new(),
+            tells_reactions: HashSet::new(),
+            max_attachment: 1 << 20,
             policies: Policies::default(),
             words: Words::default(),
             max_concurrent_turns: 1,

@@ -27,6 +27,7 @@ pub const fn capabilities() -> Capabilities {
         choices: Support::Full,
         attachments: Support::Full,
         drafts: Support::No,
+        drafts_are_messages: false,
         draft_interval: Duration::from_secs(1),
         typing: Support::No,
         typing_interval: Duration::from_secs(4),

@@ -286,7 +286,7 @@ impl Platform {
             part: delivery.part(),
             signal: delivery.signal(),
             via: delivery.via().cloned(),
-            labelled: delivery.is_labelled(),
+            labelled: delivery.label().is_some(),
             action: delivery.action().clone(),
         });
         let id = format!("m{}", state.seen.len());
@@ -295,7 +295,7 @@ impl Platform {
             conversation: delivery.conversation().clone(),
             text: text.to_owned(),
             to,
-            labelled: delivery.is_labelled(),
+            labelled: delivery.label().is_some(),
         };
         let id = match delivery.action() {
             Action::Send { content, reply_to } => {

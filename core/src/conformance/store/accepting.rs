@@ -43,7 +43,7 @@ pub async fn the_same_event_twice_at_once_is_one_turn(subject: &mut impl Subject
     let turn = |stored: &Stored| match stored {
         Stored::Turn { .. } => None,
         Stored::Duplicate { turn, .. } => *turn,
-        Stored::Kept => panic!("every event is a turn"),
+        Stored::Kept | Stored::Amended { .. } => panic!("every event is a turn"),
     };
     let turns: Vec<Option<TurnId>> = stored.iter().map(turn).collect();
     assert_eq!(turns, [None, None, Some(ids[0]), None, Some(ids[1]), Some(ids[3])]);
@@ -170,7 +170,12 @@ pub async fn a_turn_is_read_back_as_it_was_accepted(subject: &mut impl Subject) 
         chat: ChatKind::Group,
         revision: 4,
         message_id: Some("77".to_owned()),
-        sender: Sender { id: "bo".to_owned(), name: Some("Bo \"B\" Ö".to_owned()), kind: SenderKind::Person },
+        sender: Sender {
+            id: "bo".to_owned(),
+            name: Some("Bo \"B\" Ö".to_owned()),
+            username: None,
+            kind: SenderKind::Person,
+        },
         kind: EventKind::Choice { turn: TurnId::new(START) },
         directed: Directed::Mention,
         text: "multi\nline 'quotes' \"double\" \\ back\u{0}nul 🦀 \u{1f468}\u{200d}\u{1f469}".to_owned(),
@@ -181,6 +186,8 @@ pub async fn a_turn_is_read_back_as_it_was_accepted(subject: &mut impl Subject) 
         }],
         quoted: Some("before\u{0}".to_owned()),
         patience: Some(Duration::from_millis(1500)),
+        amends: None,
+        more_within: None,
         received_at: at(9),
         raw: "not json \u{0}\u{1}\t{]".to_owned(),
         ..said(&chat("a").in_thread("t"), "key \"with\" quotes")

@@ -2,7 +2,7 @@
 
 mod deliveries;
 mod lists;
-mod turns;
+pub(super) mod turns;
 mod views;
 
 use rejoinder_core::{ChannelId, ConversationRef, StoreError, Timestamp};

@@ -19,7 +19,7 @@ use crate::sqlite::stored::Details;
 macro_rules! select_turns {
     ($rest:literal) => {
         concat!(
-            "select t.id, o.version, o.body, o.ended_at, t.conversation_id, t.session_id, t.agent, t.accepted_at, ",
+            "select t.id, o.version, o.body, o.ended_at, t.conversation_id, t.session_id, t.agent, t.accepted_at, t.draft, ",
             "(select count(*) from runs as r where r.turn_id = t.id) as runs, ",
             "exists (select 1 from transcript as l where l.session_id = t.session_id) as has_history, ",
             "e.channel, e.chat, e.thread, e.external_id, e.revision, e.text, e.details, e.raw, e.received_at ",
@@ -196,7 +196,6 @@ fn id_after(after: Option<TurnId>) -> uuid::Uuid {
 
 /// A turn from a row of `select_turns!`.
 fn record(row: &SqliteRow) -> Result<TurnRecord, StoreError> {
-    let details: Details<'static> = row.json("details")?;
     Ok(TurnRecord {
         id: row.id("id")?,
         version: row.value("version")?,
@@ -206,22 +205,31 @@ fn record(row: &SqliteRow) -> Result<TurnRecord, StoreError> {
         agent: row.value::<String>("agent")?.into(),
         runs: row.value("runs")?,
         has_history: row.value("has_history")?,
-        event: Arc::new(InboundEvent {
-            conversation: row.conversation()?,
-            chat: details.chat,
-            external_id: row.value("external_id")?,
-            revision: row.value("revision")?,
-            message_id: details.message_id.map(Into::into),
-            sender: details.sender.into_owned(),
-            kind: details.kind.into_owned(),
-            directed: details.directed,
-            text: row.value("text")?,
-            attachments: details.attachments.into_owned(),
-            quoted: details.quoted.map(Into::into),
-            patience: details.patience,
-            received_at: row.at("received_at")?,
-            raw: row.value("raw")?,
-        }),
+        draft: row.value("draft")?,
+        event: Arc::new(event(row)?),
+    })
+}
+
+/// An event from the columns of its table.
+pub(in crate::sqlite) fn event(row: &SqliteRow) -> Result<InboundEvent, StoreError> {
+    let details: Details<'static> = row.json("details")?;
+    Ok(InboundEvent {
+        conversation: row.conversation()?,
+        chat: details.chat,
+        external_id: row.value("external_id")?,
+        revision: row.value("revision")?,
+        message_id: details.message_id.map(Into::into),
+        sender: details.sender.into_owned(),
+        kind: details.kind.into_owned(),
+        directed: details.directed,
+        text: row.value("text")?,
+        attachments: details.attachments.into_owned(),
+        quoted: details.quoted.map(Into::into),
+        patience: details.patience,
+        amends: details.amends,
+        more_within: details.more_within,
+        received_at: row.at("received_at")?,
+        raw: row.value("raw")?,
     })
 }
 

@@ -9,7 +9,7 @@ use rejoinder_core::{
 use sqlx::{Row, SqliteConnection};
 use uuid::Uuid;
 
-use super::{Statement, commit::start_runs, reference, store_error};
+use super::{Statement, amend, commit::start_runs, reference, store_error};
 use crate::sqlite::stored::{Details, ObligationColumns};
 
 /// Accepts the events of several requests, each with the cursor that covers them, in order.
@@ -21,7 +21,30 @@ pub(super) async fn all(
         return Ok(Vec::new());
     }
     let events: Vec<&NewEvent> = requests.iter().flat_map(|(events, _)| events.iter()).collect();
-    let is_new = insert(connection, &events).await?;
+    let mut stored = VecDeque::with_capacity(events.len());
+    // What changes earlier rows is looked at by itself, in its place between the others.
+    for together in events.chunk_by(|one, next| !amend::is_change(one) && !amend::is_change(next)) {
+        match together {
+            [one] if amend::is_change(one) => stored.push_back(amend::accept(connection, one).await?),
+            many => stored.extend(together_with_others(connection, many).await?),
+        }
+    }
+
+    let cursors: Vec<&CursorMove> = requests.iter().filter_map(|(_, cursor)| *cursor).collect();
+    MOVE_CURSORS
+        .on(connection, &cursors, |cursor, values| {
+            values.add(cursor.channel.as_str()).add(&*cursor.name).add(&*cursor.position);
+        })
+        .await?;
+    Ok(requests.iter().map(|(events, _)| stored.drain(..events.len()).collect()).collect())
+}
+
+/// Accepts events that change nothing that was, all of them at once.
+pub(super) async fn together_with_others(
+    connection: &mut SqliteConnection,
+    events: &[&NewEvent],
+) -> Result<Vec<Stored>, StoreError> {
+    let is_new = insert(connection, events).await?;
 
     let new = events.iter().zip(&is_new).filter(|(_, is_new)| **is_new).map(|(event, _)| *event);
     let turns: Vec<(&NewEvent, &NewTurn)> =
@@ -32,14 +55,7 @@ pub(super) async fn all(
     let known = events.iter().zip(&is_new).filter(|(_, is_new)| !**is_new).map(|(event, _)| *event);
     let mut duplicates = duplicates(connection, &known.collect::<Vec<_>>()).await?;
 
-    let cursors: Vec<&CursorMove> = requests.iter().filter_map(|(_, cursor)| *cursor).collect();
-    MOVE_CURSORS
-        .on(connection, &cursors, |cursor, values| {
-            values.add(cursor.channel.as_str()).add(&*cursor.name).add(&*cursor.position);
-        })
-        .await?;
-
-    let mut stored = events.iter().zip(is_new).map(|(event, is_new)| match &event.turn {
+    let stored = events.iter().zip(is_new).map(|(event, is_new)| match &event.turn {
         _ if !is_new => duplicates.pop_front().expect("there is one for every such event"),
         None => Stored::Kept,
         Some(_) => {
@@ -47,7 +63,7 @@ pub(super) async fn all(
             Stored::Turn { conversation: place.conversation, session: place.session, has_history: place.has_history }
         }
     });
-    Ok(requests.iter().map(|(events, _)| stored.by_ref().take(events.len()).collect()).collect())
+    Ok(stored.collect())
 }
 
 /// Inserts those events that are new, and says which those are.

@@ -5,6 +5,7 @@
 //! same turn keep theirs.
 
 mod accept;
+mod amend;
 mod commit;
 mod rows;
 

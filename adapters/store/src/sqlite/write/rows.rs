@@ -136,6 +136,13 @@ impl Values {
         self.add(serde_json::to_string(value).expect("its maps have no keys but text"))
     }
 
+    pub(super) fn json_maybe<T: Serialize>(&mut self, value: Option<&T>) -> &mut Self {
+        match value {
+            Some(value) => self.json(value),
+            None => self.add(None::<&str>),
+        }
+    }
+
     /// A value by the bare name that serde gives it.
     pub(super) fn name<T: Serialize>(&mut self, value: T) -> &mut Self {
         match serde_json::to_value(value) {
