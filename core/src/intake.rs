@@ -187,6 +187,9 @@ impl Intake {
     fn enter(&self, id: TurnId, event: InboundEvent, may_sit: bool) -> Entering {
         let core = &self.core;
         let now = core.clock.now();
+        if let EventKind::Moved { chat } = &event.kind {
+            core.moved(&event.conversation, chat);
+        }
         let kept = |event, is_stranger| Entering {
             new: NewEvent { id: EventId::new(now), event: Arc::new(event), turn: None },
             seat: None,
@@ -250,9 +253,6 @@ impl Intake {
         };
         metrics::counter!("rejoinder_events_total", "channel" => self.channel.to_string(), "result" => result)
             .increment(1);
-        if let EventKind::Moved { chat } = &event.kind {
-            core.moved(&event.conversation, chat);
-        }
         match (stored, turn) {
             (Stored::Turn { conversation, session, has_history }, Some(turn)) => {
                 let id = turn.id;

@@ -274,7 +274,8 @@ impl Core {
         let capabilities = channel
             .as_ref()
             .map_or_else(outbox::least_capabilities, |channel| channel.capabilities(&turn.event.conversation));
-        let rendered = outbox::render(cleared, turn, channel.as_deref(), &capabilities, &self.settings.words, now);
+        let address = self.address(&turn.event.conversation);
+        let rendered = outbox::render(cleared, turn, &address, channel.as_deref(), &capabilities, &self.settings.words, now);
         transition.transcript.extend(rendered.transcript);
         let ids = rendered.deliveries.iter().map(|delivery| delivery.record().id.to_string()).collect();
         plan.shown = Some(rendered.shown);

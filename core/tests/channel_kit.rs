@@ -40,6 +40,7 @@ fn event(id: &str, sender: &str, text: &str) -> InboundEvent {
         sender: Sender {
             id: sender.to_owned(),
             name: None,
+            username: None,
             kind: if sender == "us" { SenderKind::Ourselves } else { SenderKind::Person },
         },
         kind: EventKind::Message,

@@ -67,6 +67,7 @@ impl Life {
             agent: "main".into(),
             runs: 0,
             has_history: false,
+            draft: None,
             event: Arc::new(event),
         };
         let dossier = Dossier {

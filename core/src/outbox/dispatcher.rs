@@ -99,10 +99,7 @@ impl Core {
         if self.ended.is_cancelled() {
             return;
         }
-        let mut conversation = conversation.clone();
-        if let Some(chat) = self.lanes.moved.get(&(conversation.channel.clone(), Arc::clone(&conversation.chat))) {
-            conversation.chat = Arc::clone(&chat);
-        }
+        let conversation = self.address(conversation);
         match self.lanes.open.entry(conversation.clone()) {
             Entry::Occupied(mut open) => *open.get_mut() = true,
             Entry::Vacant(vacant) => {
@@ -439,9 +436,16 @@ impl Core {
             raw: String::new(),
         };
         let event = NewEvent { id: EventId::new(at), event: Arc::new(event), turn: None };
-        self.store.accept(vec![event], None).await?;
+        // First: what is claimed from here on is for the new id.
         self.moved(from, chat);
-        Ok(())
+        self.store.accept(vec![event], None).await.map(|_| ())
+    }
+
+    /// Where what is meant for a conversation goes: its chat may have got another id.
+    pub(crate) fn address(&self, conversation: &ConversationRef) -> ConversationRef {
+        let key = (conversation.channel.clone(), Arc::clone(&conversation.chat));
+        let chat = self.lanes.moved.get(&key).map_or(key.1, |chat| Arc::clone(&chat));
+        ConversationRef { chat, ..conversation.clone() }
     }
 
     /// From now on what goes to a conversation of the chat goes to its new id.

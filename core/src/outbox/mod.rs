@@ -13,7 +13,7 @@ use std::{panic::AssertUnwindSafe, time::Duration};
 use rejoinder_guard::{Body, Cleared, Signal};
 
 use crate::{
-    Action, Capabilities, ChannelAdapter, Class, Content, Delivery, DeliveryId, Line, Receipts, Resend, SignalKind,
+    Action, Capabilities, ChannelAdapter, Class, Content, ConversationRef, Delivery, DeliveryId, Line, Receipts, Resend, SignalKind,
     Speaker, Support, Timestamp, Via, Words,
     store::{DeliveryRecord, DeliveryState, NewDelivery, Shown, TranscriptLine, TurnRecord},
 };
@@ -29,6 +29,7 @@ pub(crate) struct Rendered {
 pub(crate) fn render(
     cleared: &Cleared<Signal>,
     turn: &TurnRecord,
+    address: &ConversationRef,
     channel: Option<&dyn ChannelAdapter>,
     capabilities: &Capabilities,
     words: &Words,
@@ -51,7 +52,7 @@ pub(crate) fn render(
             claim: signal.claim,
             part,
             parts,
-            conversation: turn.event.conversation.clone(),
+            conversation: address.clone(),
             class,
             signal: signal.kind(),
             via: signal.via.clone(),

@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use rejoinder_core::{
-    DeliveryId, StoreError, TurnId,
-    store::{Commit, DeliveryRecord, NewSession, RunEnd, RunStart, Transition, TurnChange},
+    ConversationId, ConversationRef, DeliveryId, StoreError, Timestamp, TurnId,
+    store::{Commit, NewSession, RunEnd, RunStart, Transition, TurnChange},
 };
 use sqlx::{Row, SqliteConnection, sqlite::SqliteRow};
 use uuid::Uuid;
 
-use super::{Statement, accept::INSERT_SESSIONS, store_error};
+use super::{Statement, accept::INSERT_SESSIONS, reference, store_error};
 use crate::sqlite::stored::ObligationColumns;
 
 /// Carries out transitions. Those on the same turn or delivery happen in order.
@@ -214,31 +214,55 @@ async fn end_runs(connection: &mut SqliteConnection, runs: &[&RunEnd]) -> Result
 /// Inserts deliveries, each after all earlier ones of its conversation.
 async fn insert_deliveries(connection: &mut SqliteConnection, transitions: &[&Transition]) -> Result<(), StoreError> {
     let new = all_of(transitions, |transition| &transition.deliveries);
-    let turns: HashSet<Uuid> = new.iter().map(|delivery| delivery.record().turn.as_uuid()).collect();
-    let turns: Vec<Uuid> = turns.into_iter().collect();
-    let answers = SELECT_LINES
-        .answers(connection, &turns, |turn, values| {
-            values.id(*turn);
-        })
-        .await?;
-    // The turn's conversation, and not the address in the record: the chat may have got another id since.
-    let mut conversations: HashMap<Uuid, Uuid> = HashMap::with_capacity(turns.len());
-    let mut last: HashMap<Uuid, i64> = HashMap::with_capacity(turns.len());
-    for row in answers {
-        let conversation: Uuid = row.try_get(1).map_err(store_error)?;
-        conversations.insert(row.try_get(0).map_err(store_error)?, conversation);
-        last.insert(conversation, row.try_get(2).map_err(store_error)?);
-    }
-    let mut placed: Vec<(&DeliveryRecord, Uuid, i64)> = Vec::with_capacity(new.len());
+    let mut index = HashMap::new();
+    let mut refs: Vec<(i64, &ConversationRef, Timestamp)> = Vec::new();
     for delivery in &new {
         let record = delivery.record();
-        let conversation = conversations
-            .get(&record.turn.as_uuid())
-            .ok_or_else(|| StoreError::Failed(format!("turn {} is gone", record.turn)))?;
-        let seq = last.entry(*conversation).or_default();
-        *seq += 1;
-        placed.push((record, *conversation, *seq));
+        index.entry(&record.conversation).or_insert_with(|| {
+            let number = refs.len();
+            refs.push((i64::try_from(number).unwrap_or(i64::MAX), &record.conversation, record.created_at));
+            number
+        });
     }
+    let answers = SELECT_LINES
+        .answers(connection, &refs, |(number, conversation, _), values| {
+            values.add(*number);
+            reference(values, conversation);
+        })
+        .await?;
+    let mut lines: Vec<Option<(ConversationId, i64)>> = vec![None; refs.len()];
+    for row in answers {
+        let number = usize::try_from(row.try_get::<i64, _>(0).map_err(store_error)?).unwrap_or(usize::MAX);
+        let conversation: Uuid = row.try_get(1).map_err(store_error)?;
+        if let Some(line) = lines.get_mut(number) {
+            *line = Some((conversation.into(), row.try_get(2).map_err(store_error)?));
+        }
+    }
+    // A conversation where nobody has spoken yet: the first that it has is from us.
+    let mut unknown: Vec<(ConversationId, &ConversationRef, Timestamp)> = Vec::new();
+    for (line, (_, conversation, at)) in lines.iter_mut().zip(&refs) {
+        if line.is_none() {
+            let id = ConversationId::new(*at);
+            unknown.push((id, conversation, *at));
+            *line = Some((id, 0));
+        }
+    }
+    INSERT_CONVERSATIONS
+        .on_each(connection, "conversations", &unknown, |(id, conversation, at), values| {
+            values.id(id.as_uuid());
+            reference(values, conversation);
+            values.at(*at);
+        })
+        .await?;
+
+    let placed = new.iter().map(|delivery| {
+        let record = delivery.record();
+        let line = lines[index[&record.conversation]].as_mut();
+        let (conversation, seq) = line.expect("every conversation was found or made");
+        *seq += 1;
+        (record, *conversation, *seq)
+    });
+    let placed: Vec<_> = placed.collect();
     INSERT_DELIVERIES
         .on_each(connection, "deliveries", &placed, |(record, conversation, seq), values| {
             values
@@ -247,7 +271,7 @@ async fn insert_deliveries(connection: &mut SqliteConnection, transitions: &[&Tr
                 .add(record.claim)
                 .add(record.part)
                 .add(record.parts)
-                .id(*conversation)
+                .id(conversation.as_uuid())
                 .add(*seq)
                 .name(record.class)
                 .add(record.signal.as_str())
@@ -300,10 +324,14 @@ static WITHDRAW: Statement = Statement::new(
 );
 
 static SELECT_LINES: Statement = Statement::new(
-    "with r (turn_id) as ({rows})
-    select t.id, t.conversation_id,
-        coalesce((select max(d.seq) from deliveries as d where d.conversation_id = t.conversation_id), 0)
-    from r cross join turns as t on t.id = r.turn_id",
+    "with r (number, channel, chat, thread) as ({rows})
+    select r.number, c.id, coalesce((select max(d.seq) from deliveries as d where d.conversation_id = c.id), 0)
+    from r cross join conversations as c on c.channel = r.channel and c.chat = r.chat and c.thread = r.thread",
+);
+
+static INSERT_CONVERSATIONS: Statement = Statement::new(
+    "with r (id, channel, chat, thread, created_at) as ({rows})
+    insert into conversations (id, channel, chat, thread, created_at) select * from r where id is not null",
 );
 
 static INSERT_DELIVERIES: Statement = Statement::new(
