@@ -32,6 +32,7 @@ mod hub;
 mod ids;
 mod intake;
 mod ledger;
+mod markdown;
 mod outbox;
 mod router;
 mod settings;
@@ -55,6 +56,7 @@ pub use event::{Amends, Directed, EventKind, InboundEvent, Sender, SenderKind};
 pub use hub::Watch;
 pub use ids::{ConversationId, DeliveryId, EventId, RunId, SessionId, TurnId};
 pub use intake::{Accepted, Intake, IntakeError};
+pub use markdown::split_markdown;
 pub use settings::{Policies, Question, Settings, Words};
 pub use store::{FallbackView, Shown, Store, StoreError, TurnStatus, TurnView};
 

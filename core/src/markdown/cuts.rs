@@ -1,0 +1,145 @@
+//! Where a text may be cut without tearing a word, and how gladly.
+
+use super::{
+    inline::SpanShape,
+    lines::{FencePart, Kind, Line, Shape, TablePart, escape_at},
+    part::Source,
+};
+
+/// A place where a part may end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cut {
+    /// The end of the part; white space that follows belongs to no part.
+    pub(super) at: usize,
+    pub(super) rank: Rank,
+}
+
+/// What a cut separates, the best last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rank {
+    /// Words of one emphasis, or a heading from what it heads.
+    Bound,
+    Word,
+    Sentence,
+    Line,
+    Item,
+    Block,
+    /// What comes before a heading.
+    Section,
+}
+
+/// Every such place, in order; the last is the end of the last line with something to see.
+pub(super) fn find(source: &Source<'_>) -> Vec<Cut> {
+    let mut cuts = Vec::new();
+    let mut lines = source.lines.iter().filter(|line| line.kind != Kind::Blank).peekable();
+    while let Some(line) = lines.next() {
+        if matches!(line.kind, Kind::Text | Kind::Heading) {
+            inside(source, line, &mut cuts);
+        }
+        let rank = match lines.peek() {
+            None => Some(Rank::Section),
+            Some(next) => between(source, line, next),
+        };
+        if let Some(rank) = rank {
+            cuts.push(Cut { at: line.end, rank });
+        }
+    }
+    cuts
+}
+
+/// How gladly a cut comes between two neighbours that are not blank.
+fn between(source: &Source<'_>, line: &Line, next: &Line) -> Option<Rank> {
+    let adjacent = line.end + 1 == next.start;
+    match (line.kind, next.kind) {
+        (Kind::Fence(_, FencePart::Open), _)
+        | (_, Kind::Fence(_, FencePart::Close) | Kind::Underline | Kind::Table(_, TablePart::Delimiter))
+        | (Kind::Table(_, TablePart::Delimiter), Kind::Table(_, TablePart::Row)) => None,
+        (Kind::Fence(_, FencePart::Body), Kind::Fence(_, FencePart::Body))
+        | (Kind::Table(_, TablePart::Row), Kind::Table(_, TablePart::Row))
+        | (Kind::Code, Kind::Code) => Some(Rank::Line),
+        (Kind::Heading | Kind::Underline, _) => Some(Rank::Bound),
+        (_, Kind::Heading) => Some(Rank::Section),
+        (Kind::Text, Kind::Text) if adjacent && !next.opens_item && line.prefixes.len() >= next.prefixes.len() => {
+            let start = next.content + source.text[next.content..next.end].len()
+                - source.text[next.content..next.end].trim_start().len();
+            if escape_at(&source.text[start..next.end]).is_some() {
+                return None;
+            }
+            bound(source, line.end, Rank::Line)
+        }
+        // What introduces a list or a listing stays with it if that costs little.
+        (Kind::Text, _) if source.text[line.content..line.end].trim_end().ends_with(':') => Some(Rank::Line),
+        _ if in_list(next) && (in_list(line) || next.opens_item) => Some(Rank::Item),
+        _ => Some(Rank::Block),
+    }
+}
+
+fn in_list(line: &Line) -> bool {
+    line.prefixes.iter().any(|prefix| matches!(prefix.container.shape, Shape::Item(_)))
+}
+
+/// The rank of a cut that may fall into a span; none inside a link or inline code.
+fn bound(source: &Source<'_>, at: usize, rank: Rank) -> Option<Rank> {
+    let mut rank = rank;
+    for span in source.spans.around(at) {
+        match span.shape {
+            SpanShape::Emphasis(_) => rank = Rank::Bound,
+            SpanShape::Code(_) | SpanShape::Link => return None,
+        }
+    }
+    Some(rank)
+}
+
+/// Between the words and sentences of one line.
+fn inside(source: &Source<'_>, line: &Line, cuts: &mut Vec<Cut>) {
+    let text = &source.text[line.content..line.end];
+    let indent = text.len() - text.trim_start().len();
+    let mut chars = text.char_indices().skip_while(|&(at, _)| at < indent).peekable();
+    let mut ends_sentence = false;
+    while let Some((at, c)) = chars.next() {
+        if breaks(c) {
+            while chars.peek().is_some_and(|&(_, c)| breaks(c)) {
+                chars.next();
+            }
+            let Some(&(next, _)) = chars.peek() else { break };
+            let rank = match line.kind {
+                Kind::Heading => Rank::Bound,
+                _ if ends_sentence => Rank::Sentence,
+                _ => Rank::Word,
+            };
+            push(source, line, at, next, rank, cuts);
+            ends_sentence = false;
+        } else if matches!(c, '。' | '！' | '？') {
+            if let Some(&(next, after)) = chars.peek()
+                && !breaks(after)
+                && !closes_quote(after)
+                && !matches!(after, '。' | '！' | '？')
+            {
+                push(source, line, next, next, Rank::Sentence, cuts);
+            }
+            ends_sentence = true;
+        } else if matches!(c, '.' | '!' | '?' | '…') {
+            ends_sentence = true;
+        } else if !closes_quote(c) {
+            ends_sentence = false;
+        }
+    }
+}
+
+fn push(source: &Source<'_>, line: &Line, at: usize, next: usize, rank: Rank, cuts: &mut Vec<Cut>) {
+    let (at, next) = (line.content + at, line.content + next);
+    if escape_at(&source.text[next..line.end]).is_some() {
+        return;
+    }
+    if let Some(rank) = bound(source, at, rank) {
+        cuts.push(Cut { at, rank });
+    }
+}
+
+fn breaks(c: char) -> bool {
+    c.is_whitespace() && !matches!(c, '\u{a0}' | '\u{2007}' | '\u{202f}')
+}
+
+fn closes_quote(c: char) -> bool {
+    matches!(c, ')' | ']' | '"' | '\'' | '”' | '’' | '»' | '」' | '』' | '）' | '*' | '_')
+}
