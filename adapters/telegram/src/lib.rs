@@ -1,0 +1,3 @@
+//! Telegram as a channel.
+
+pub mod format;
