@@ -4,6 +4,7 @@ mod error;
 mod open;
 mod read;
 mod stored;
+mod transcripts;
 mod write;
 mod writer;
 
@@ -20,6 +21,7 @@ use sqlx::SqlitePool;
 
 pub use open::{OpenError, OpenOptions};
 
+use transcripts::Transcripts;
 use writer::{Outcome, Work, Writer};
 
 /// A SQLite database as the store.
@@ -32,6 +34,7 @@ pub struct SqliteStore {
     /// `None` when it was opened for reading only.
     writer: Option<Writer>,
     clock: SharedClock,
+    transcripts: Transcripts,
 }
 
 impl SqliteStore {
@@ -62,8 +65,12 @@ impl Store for SqliteStore {
     }
 
     async fn commit(&self, transition: Transition) -> Result<Commit, StoreError> {
+        let writing = self.transcripts.writing(&transition);
         match self.write(Work::Commit(Box::new(transition))).await? {
-            Outcome::Committed(commit) => Ok(commit),
+            Outcome::Committed(commit) => {
+                writing.done(commit == Commit::Done);
+                Ok(commit)
+            }
             other => unreachable!("a transition was answered with {other:?}"),
         }
     }
@@ -131,7 +138,14 @@ impl Store for SqliteStore {
     }
 
     async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<Line>, StoreError> {
-        read::transcript(&self.readers, session, limit).await
+        let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
+        let reading = match self.transcripts.last(session, wanted) {
+            Ok(lines) => return Ok(lines),
+            Err(reading) => reading,
+        };
+        let lines = read::transcript(&self.readers, session, limit).await?;
+        reading.fill(&lines, wanted);
+        Ok(lines.into_iter().map(|(_, line)| line).collect())
     }
 
     async fn blocked(&self, now: Timestamp) -> Result<Vec<BlockedScope>, StoreError> {

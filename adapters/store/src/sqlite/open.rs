@@ -15,7 +15,7 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-use super::{SqliteStore, error, writer::Writer};
+use super::{SqliteStore, error, transcripts::Transcripts, writer::Writer};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/sqlite");
 
@@ -162,7 +162,12 @@ impl SqliteStore {
             return Err(error);
         }
         let writer = Writer::start(connection, writing, path.clone(), lock).map_err(OpenError::Thread)?;
-        Ok(Self { readers: readers(&path, busy_timeout), writer: Some(writer), clock })
+        Ok(Self {
+            readers: readers(&path, busy_timeout),
+            writer: Some(writer),
+            clock,
+            transcripts: Transcripts::default(),
+        })
     }
 
     /// Opens a database for reading, also while another process has it open for writing.
@@ -181,7 +186,7 @@ impl SqliteStore {
         match (found, known()) {
             (found, known) if found > known => Err(OpenError::Newer { path: path.to_owned(), found, known }),
             (found, known) if found < known => Err(OpenError::Older { path: path.to_owned(), found, known }),
-            _ => Ok(Self { readers, writer: None, clock: Arc::new(SystemClock) }),
+            _ => Ok(Self { readers, writer: None, clock: Arc::new(SystemClock), transcripts: Transcripts::default() }),
         }
     }
 }

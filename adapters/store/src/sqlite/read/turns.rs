@@ -124,17 +124,17 @@ pub(in crate::sqlite) async fn transcript(
     pool: &SqlitePool,
     session: SessionId,
     limit: u32,
-) -> Result<Vec<Line>, StoreError> {
+) -> Result<Vec<(TurnId, Line)>, StoreError> {
     // One row for all lines: each row of an answer costs as much as reading it from the database does.
     let sql = "
-        select json_group_array(json_object('speaker', speaker, 'text', text, 'at', at)) from (
-            select speaker, text, at from transcript where session_id = ?
+        select json_group_array(json_array(hex(turn_id), json_object('speaker', speaker, 'text', text, 'at', at))) from (
+            select turn_id, speaker, text, at from transcript where session_id = ?
             order by turn_id desc, at desc, case speaker when 'person' then 0 when 'agent' then 1 else 2 end desc
             limit ?
         )";
     let lines: String =
         sqlx::query_scalar(sql).bind(session.as_uuid()).bind(limit).fetch_one(pool).await.map_err(store_error)?;
-    let mut lines: Vec<Line> =
+    let mut lines: Vec<(TurnId, Line)> =
         serde_json::from_str(&lines).map_err(|error| StoreError::Corrupt(format!("a transcript: {error}")))?;
     lines.reverse();
     Ok(lines)

@@ -1,0 +1,244 @@
+//! The last lines of the sessions that are talked in, kept beside the database.
+//!
+//! An agent without a memory of its own is given the same lines again with every turn. What is here is
+//! what is in the database: a line comes in once its transaction is committed, and a session whose
+//! transaction ended in an unknown way is read anew.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use quick_cache::sync::Cache;
+use rejoinder_core::{
+    Line, SessionId, Speaker, TurnId,
+    store::{TranscriptLine, Transition},
+};
+
+/// How many sessions are kept.
+const SESSIONS: usize = 128;
+
+/// How many lines of each.
+const LINES: usize = 64;
+
+/// How many bytes of text of each.
+const BYTES: usize = 32 * 1024;
+
+/// A line with what it is found and ordered by.
+#[derive(Clone, Debug)]
+struct Kept {
+    turn: TurnId,
+    line: Line,
+}
+
+impl Kept {
+    /// As the database orders them: by turn, then by time, then by speaker.
+    fn order(&self) -> (TurnId, i64, u8) {
+        let speaker = match self.line.speaker {
+            Speaker::Person => 0,
+            Speaker::Agent => 1,
+            Speaker::Gateway => 2,
+        };
+        (self.turn, self.line.at.as_millis(), speaker)
+    }
+}
+
+/// What is known of a session.
+#[derive(Debug, Default)]
+struct Known {
+    /// The last lines, oldest first; `None` when they have to be read.
+    lines: Option<Vec<Kept>>,
+    /// Whether there are no older ones.
+    is_all: bool,
+    /// Lines that were committed while the others were being read.
+    since: Vec<Kept>,
+}
+
+impl Known {
+    fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    fn add(&mut self, line: Kept) {
+        let Some(lines) = &mut self.lines else {
+            // Nobody may ever read it: then it is not gathered without end either.
+            if self.since.len() == LINES {
+                self.since.clear();
+            }
+            return self.since.push(line);
+        };
+        put(lines, line);
+        while lines.len() > LINES || lines.iter().map(|kept| kept.line.text.len()).sum::<usize>() > BYTES {
+            lines.remove(0);
+            self.is_all = false;
+        }
+    }
+
+    fn last(&self, limit: usize) -> Option<Vec<Line>> {
+        let lines = self.lines.as_ref()?;
+        (self.is_all || lines.len() >= limit)
+            .then(|| lines[lines.len().saturating_sub(limit)..].iter().map(|kept| kept.line.clone()).collect())
+    }
+}
+
+/// Puts a line in its place; a turn has one line of each speaker, and the last one written counts.
+fn put(lines: &mut Vec<Kept>, line: Kept) {
+    lines.retain(|kept| (kept.turn, kept.line.speaker) != (line.turn, line.line.speaker));
+    let place = lines.partition_point(|kept| kept.order() <= line.order());
+    lines.insert(place, line);
+}
+
+type Session = Arc<Mutex<Known>>;
+
+fn lock(session: &Session) -> MutexGuard<'_, Known> {
+    session.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The sessions that were talked in last.
+#[derive(Debug)]
+pub(super) struct Transcripts(Cache<SessionId, Session>);
+
+impl Default for Transcripts {
+    fn default() -> Self {
+        Self(Cache::new(SESSIONS))
+    }
+}
+
+impl Transcripts {
+    /// The last `limit` lines of a session, oldest first; `Err` with what to [fill](Reading::fill) in when
+    /// they have to be read.
+    pub(super) fn last(&self, session: SessionId, limit: usize) -> Result<Vec<Line>, Reading> {
+        let known = self.0.get_or_insert_with(&session, || Ok::<_, std::convert::Infallible>(Session::default()));
+        let Ok(known) = known;
+        let lines = lock(&known).last(limit);
+        lines.ok_or(Reading(known))
+    }
+
+    /// Says that lines are about to be written.
+    pub(super) fn writing(&self, transition: &Transition) -> Writing {
+        let known = |line: &TranscriptLine| {
+            let session = self.0.get(&line.session)?;
+            Some((session, Kept { turn: line.turn, line: line.line.clone() }))
+        };
+        Writing(transition.transcript.iter().filter_map(known).collect())
+    }
+}
+
+/// A session whose lines are being read.
+#[derive(Debug)]
+pub(super) struct Reading(Session);
+
+impl Reading {
+    /// Keeps what was read: the last lines with their turns, all there are when they are fewer than `limit`.
+    pub(super) fn fill(self, read: &[(TurnId, Line)], limit: usize) {
+        let mut known = lock(&self.0);
+        let since = std::mem::take(&mut known.since);
+        known.is_all = read.len() < limit;
+        known.lines = Some(Vec::with_capacity(read.len() + since.len()));
+        let read = read.iter().map(|(turn, line)| Kept { turn: *turn, line: line.clone() });
+        for line in read.chain(since) {
+            known.add(line);
+        }
+    }
+}
+
+/// Lines that are being written. Dropped before they are known to be written or not, they are read anew.
+#[derive(Debug)]
+pub(super) struct Writing(Vec<(Session, Kept)>);
+
+impl Writing {
+    /// They are written, or certainly not.
+    pub(super) fn done(mut self, are_written: bool) {
+        for (session, line) in self.0.drain(..) {
+            if are_written {
+                lock(&session).add(line);
+            }
+        }
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        for (session, _) in &self.0 {
+            lock(session).forget();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_core::Timestamp;
+
+    use super::*;
+
+    fn turn(number: i64) -> TurnId {
+        TurnId::new(Timestamp::from_millis(1_000 * number))
+    }
+
+    fn line(text: &str, speaker: Speaker, at: i64) -> Line {
+        Line { speaker, text: text.to_owned(), at: Timestamp::from_millis(at) }
+    }
+
+    fn texts(lines: &[Line]) -> Vec<&str> {
+        lines.iter().map(|line| line.text.as_str()).collect()
+    }
+
+    fn written(transcripts: &Transcripts, session: SessionId, turn: TurnId, line: Line) {
+        let transcript = vec![TranscriptLine { session, turn, line }];
+        transcripts.writing(&Transition { transcript, ..Transition::default() }).done(true);
+    }
+
+    #[test]
+    fn what_was_read_and_what_is_written_later_is_in_order() {
+        let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
+        let (first, second) = (turn(1), turn(2));
+        let reading = transcripts.last(session, 3).expect_err("nothing is known yet");
+
+        written(&transcripts, session, second, line("c", Speaker::Person, 2_000));
+        reading.fill(&[(first, line("a", Speaker::Person, 1_000)), (first, line("b", Speaker::Agent, 1_500))], 3);
+        written(&transcripts, session, second, line("d", Speaker::Agent, 2_500));
+
+        assert_eq!(texts(&transcripts.last(session, 10).expect("all is known")), ["a", "b", "c", "d"]);
+        assert_eq!(texts(&transcripts.last(session, 2).expect("all is known")), ["c", "d"]);
+    }
+
+    #[test]
+    fn a_line_that_is_written_again_takes_the_place_of_the_first() {
+        let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
+        let first = turn(1);
+        transcripts.last(session, 3).expect_err("nothing is known yet").fill(&[], 3);
+
+        written(&transcripts, session, first, line("no", Speaker::Agent, 1_500));
+        written(&transcripts, session, first, line("yes", Speaker::Agent, 1_700));
+
+        assert_eq!(texts(&transcripts.last(session, 3).expect("all is known")), ["yes"]);
+    }
+
+    #[test]
+    fn more_than_what_is_known_is_read() {
+        let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
+        let read = [(turn(1), line("a", Speaker::Person, 1_000))];
+        transcripts.last(session, 1).expect_err("nothing is known yet").fill(&read, 1);
+
+        assert!(transcripts.last(session, 1).is_ok());
+        assert!(transcripts.last(session, 2).is_err());
+    }
+
+    #[test]
+    fn a_session_whose_writing_ended_in_an_unknown_way_is_read_anew() {
+        let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
+        transcripts.last(session, 3).expect_err("nothing is known yet").fill(&[], 3);
+        let transcript = vec![TranscriptLine { session, turn: turn(1), line: line("a", Speaker::Person, 1_000) }];
+
+        drop(transcripts.writing(&Transition { transcript, ..Transition::default() }));
+
+        assert!(transcripts.last(session, 3).is_err());
+    }
+
+    #[test]
+    fn long_lines_are_not_kept() {
+        let (transcripts, session) = (Transcripts::default(), SessionId::new(Timestamp::from_millis(0)));
+        transcripts.last(session, 3).expect_err("nothing is known yet").fill(&[], 3);
+
+        written(&transcripts, session, turn(1), line(&"a".repeat(BYTES + 1), Speaker::Agent, 1_000));
+
+        assert!(transcripts.last(session, 3).is_err());
+    }
+}
