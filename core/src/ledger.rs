@@ -275,7 +275,8 @@ impl Core {
             .as_ref()
             .map_or_else(outbox::least_capabilities, |channel| channel.capabilities(&turn.event.conversation));
         let address = self.address(&turn.event.conversation);
-        let rendered = outbox::render(cleared, turn, &address, channel.as_deref(), &capabilities, &self.settings.words, now);
+        let rendered =
+            outbox::render(cleared, turn, &address, channel.as_deref(), &capabilities, &self.settings.words, now);
         transition.transcript.extend(rendered.transcript);
         let ids = rendered.deliveries.iter().map(|delivery| delivery.record().id.to_string()).collect();
         plan.shown = Some(rendered.shown);

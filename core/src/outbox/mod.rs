@@ -13,8 +13,8 @@ use std::{panic::AssertUnwindSafe, time::Duration};
 use rejoinder_guard::{Body, Cleared, Signal};
 
 use crate::{
-    Action, Capabilities, ChannelAdapter, Class, Content, ConversationRef, Delivery, DeliveryId, Line, Receipts, Resend, SignalKind,
-    Speaker, Support, Timestamp, Via, Words,
+    Action, Capabilities, ChannelAdapter, Class, Content, ConversationRef, Delivery, DeliveryId, Line, Receipts,
+    Resend, SignalKind, Speaker, Support, Timestamp, Via, Words,
     store::{DeliveryRecord, DeliveryState, NewDelivery, Shown, TranscriptLine, TurnRecord},
 };
 
