@@ -93,3 +93,8 @@ impl Client {
 pub(crate) fn turn(conversation: &str) -> Bytes {
     serde_json::json!({ "message": "ping", "conversation": conversation }).to_string().into()
 }
+
+/// The body of a turn that is a conversation of its own: nothing came before it.
+pub(crate) fn turn_alone() -> Bytes {
+    serde_json::json!({ "message": "ping" }).to_string().into()
+}

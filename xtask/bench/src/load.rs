@@ -15,7 +15,7 @@ use hyper::body::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
-use crate::client::{Client, turn};
+use crate::client::{Client, turn, turn_alone};
 
 /// Put turns to the hook `bench` of a server and print what came of it as one line of JSON.
 ///
@@ -44,7 +44,8 @@ pub(crate) struct Plan {
     /// The status that every answer must have.
     #[arg(long)]
     pub(crate) expect: u16,
-    /// How many conversations the turns are spread over; one for each caller when left out.
+    /// How many conversations the turns are spread over; one for each caller when left out, and with 0
+    /// every turn is a conversation of its own.
     #[arg(long)]
     pub(crate) conversations: Option<u32>,
 }
@@ -113,7 +114,10 @@ async fn generate(plan: Plan) -> Result<Report> {
     for _ in 0..plan.callers {
         clients.push(Client::connect(plan.server).await?);
     }
-    let bodies = (0..plan.conversations.unwrap_or(plan.callers)).map(|n| turn(&format!("conversation-{n}"))).collect();
+    let bodies = match plan.conversations.unwrap_or(plan.callers) {
+        0 => vec![turn_alone()],
+        conversations => (0..conversations).map(|n| turn(&format!("conversation-{n}"))).collect(),
+    };
     let measured_from = Instant::now() + Duration::from_millis(plan.warm_up_ms);
     let until = measured_from + plan.length_ms.map_or(AT_MOST, Duration::from_millis);
     let course = Arc::new(Course { plan, bodies, asked: AtomicU64::new(0), measured_from, until });

@@ -16,28 +16,30 @@ use crate::{
 /// Long enough for pools to fill and connections to open.
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// One server under both loads.
+/// One server under each load.
 struct Loaded {
     one: Report,
     many: Report,
+    /// As many callers, but no turn has a history that the agent must read.
+    alone: Report,
 }
 
 pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
     let agent = Helper::start(&Server::Agent { stall: false }).await?;
 
     let echo = Helper::start(&Server::Echo).await?;
-    let of_echo = both(bench, echo.address).await?;
+    let of_echo = all(bench, echo.address).await?;
     drop(echo);
 
     let proxy = Helper::start(&Server::Proxy { agent: agent.agent_url() }).await?;
-    let of_proxy = both(bench, proxy.address).await?;
+    let of_proxy = all(bench, proxy.address).await?;
     drop(proxy);
 
     let home = Home::new(bench)?;
     let mut gateway = home.start(bench, &agent.agent_url(), "")?;
     gateway.ready().await?;
     let idle = gateway.memory_at_rest().await?;
-    let of_gateway = both(bench, gateway.address).await?;
+    let of_gateway = all(bench, gateway.address).await?;
     let loaded = gateway.memory()?;
 
     Ok(vec![
@@ -46,6 +48,11 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
             of_gateway.many.throughput / of_proxy.many.throughput,
             Unit::Ratio,
             Target::AtLeast(0.5),
+        ),
+        Sample::told(
+            "throughput beside the proxy, 64 callers, no history",
+            of_gateway.alone.throughput / of_proxy.alone.throughput,
+            Unit::Ratio,
         ),
         Sample::told(
             "throughput beside the echo, 64 callers",
@@ -69,6 +76,8 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
         Sample::told("echo, 64 callers", of_echo.many.throughput, Unit::PerSecond),
         Sample::told("proxy, 64 callers", of_proxy.many.throughput, Unit::PerSecond),
         Sample::told("gateway, 64 callers", of_gateway.many.throughput, Unit::PerSecond),
+        Sample::told("gateway, 64 callers, no history", of_gateway.alone.throughput, Unit::PerSecond),
+        Sample::told("gateway, 64 callers, no history, median", of_gateway.alone.median_ms, Unit::Milliseconds),
         Sample::told("proxy, 64 callers, median", of_proxy.many.median_ms, Unit::Milliseconds),
         Sample::told("gateway, 64 callers, median", of_gateway.many.median_ms, Unit::Milliseconds),
         Sample::told("gateway, 64 callers, 99 of 100", of_gateway.many.p99_ms, Unit::Milliseconds),
@@ -78,8 +87,13 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
     ])
 }
 
-async fn both(bench: &Bench, server: SocketAddr) -> Result<Loaded> {
-    Ok(Loaded { one: load(&plan(bench, server, 1)).await?, many: load(&plan(bench, server, 64)).await? })
+async fn all(bench: &Bench, server: SocketAddr) -> Result<Loaded> {
+    let many = plan(bench, server, 64);
+    Ok(Loaded {
+        one: load(&plan(bench, server, 1)).await?,
+        alone: load(&Plan { conversations: Some(0), ..many.clone() }).await?,
+        many: load(&many).await?,
+    })
 }
 
 fn plan(bench: &Bench, server: SocketAddr, callers: u32) -> Plan {
