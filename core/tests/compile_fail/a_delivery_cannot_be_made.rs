@@ -13,7 +13,7 @@ fn forge(id: DeliveryId, conversation: ConversationRef) -> Delivery {
         signal: None,
         action: Action::Typing { on: true },
         attempt: 1,
-        labelled: false,
+        label: None,
     }
 }
 
