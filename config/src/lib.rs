@@ -25,6 +25,7 @@ mod log;
 mod lookup;
 mod node;
 mod number;
+mod outbox;
 mod problem;
 mod read;
 mod routing;
@@ -39,7 +40,10 @@ mod text;
 pub use crate::{
     admin::Admin,
     agents::{Agent, FrontDesk, KINDS, OpenAi},
-    channels::{Access, Channels, PLATFORMS, WebChat, Webhook},
+    channels::{
+        Access, AllowList, Channels, DmPolicy, GroupPolicy, PLATFORMS, Pace, People, REACTIONS, Streaming, Telegram,
+        TelegramWebhook, UpdateMode, WebChat, Webhook,
+    },
     guard::{
         Cause, Chat, Chats, Guard, Ladders, LateAnswer, OnUnknown, Question, Rung, Rungs, TEMPLATES, Template,
         Templates,
@@ -47,6 +51,7 @@ pub use crate::{
     key::Key,
     log::{Log, LogFormat, LogLevel},
     lookup::{ConfigSource, DEFAULT_TOML, Environment, Loaded, Options, load},
+    outbox::Outbox,
     problem::{ConfigErrors, Place, Problem},
     routing::Routing,
     secret::{Secret, Token},

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Admin, Agent, Channels, Guard, Log, PLATFORMS, Routing, Server, Store,
+    Admin, Agent, Channels, Guard, Log, Outbox, PLATFORMS, Routing, Server, Store,
     check::{Names, Section},
     key::Key,
     lookup::Surroundings,
@@ -34,9 +34,11 @@ pub struct Config {
     pub routing: Routing,
     /// Deadlines, the fallback ladder and the words that people see.
     pub guard: Guard,
+    /// How long it is tried to deliver.
+    pub outbox: Outbox,
 }
 
-const SECTIONS: [&str; 8] = ["server", "store", "admin", "log", "channels", "agents", "routing", "guard"];
+const SECTIONS: [&str; 9] = ["server", "store", "admin", "log", "channels", "agents", "routing", "guard", "outbox"];
 
 impl Config {
     /// Reads and checks the tree that the layers made.
@@ -59,6 +61,7 @@ impl Config {
             section(&tree, "log", &mut reader),
             section(&tree, "routing", &mut reader),
             section(&tree, "guard", &mut reader),
+            section(&tree, "outbox", &mut reader),
             tree.get("channels").map(|node| Channels::read(node, &channels_key, &mut reader)),
             tree.get("agents").map(|node| Agent::read_all(node, &agents_key, &mut reader)),
         );
@@ -70,9 +73,12 @@ impl Config {
                 Some(log),
                 Some(routing),
                 Some(guard),
+                Some(outbox),
                 Some(channels),
                 Some(agents),
-            ) if reader.problems.is_empty() => Ok(Self { server, store, admin, log, channels, agents, routing, guard }),
+            ) if reader.problems.is_empty() => {
+                Ok(Self { server, store, admin, log, channels, agents, routing, guard, outbox })
+            }
             _ => Err(reader.problems),
         }
     }

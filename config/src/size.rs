@@ -27,6 +27,11 @@ impl Size {
     const MIN: u32 = 1 << 10;
     const MAX: u32 = 64 << 20;
 
+    /// So many MiB, 64 at most.
+    pub(crate) const fn mib(count: u32) -> Self {
+        Self(count << 20)
+    }
+
     /// In bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {

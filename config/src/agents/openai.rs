@@ -39,6 +39,9 @@ pub struct OpenAi {
     /// Whether the model is offered the guard's vocabulary: react, defer, stay silent, send.
     #[serde(default = "default_tools")]
     pub tools: bool,
+    /// Whether the model is shown the pictures that people send.
+    #[serde(default)]
+    pub images: bool,
     /// How many earlier messages the model is shown at most.
     #[serde(default = "default_history_messages", deserialize_with = "number::between::<_, 0, 10_000>")]
     pub history_messages: u32,

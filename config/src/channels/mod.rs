@@ -1,8 +1,10 @@
 //! `[channels.<platform>.<name>]`: where people are.
 //!
 //! To add a platform: a file with its section here, a map in [`Channels`], a line in [`Channels::read`]
-//! and its name in [`PLATFORMS`].
+//! and its name in [`PLATFORMS`]. Where strangers can write there, it has the keys of `access.rs`.
 
+mod access;
+mod telegram;
 mod webchat;
 mod webhook;
 
@@ -11,6 +13,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub use self::{
+    access::{AllowList, DmPolicy, GroupPolicy, People},
+    telegram::{Pace, REACTIONS, Streaming, Telegram, TelegramWebhook, UpdateMode},
     webchat::{Access, WebChat},
     webhook::Webhook,
 };
@@ -22,11 +26,14 @@ use crate::{
 };
 
 /// The platforms of this build, as configuration names them.
-pub const PLATFORMS: [&str; 2] = ["webchat", "webhook"];
+pub const PLATFORMS: [&str; 3] = ["telegram", "webchat", "webhook"];
 
 /// Every configured channel, by platform and name.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Channels {
+    /// Telegram bots.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub telegram: BTreeMap<String, Telegram>,
     /// Chat pages.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub webchat: BTreeMap<String, WebChat>,
@@ -39,6 +46,10 @@ impl Channels {
     pub(crate) fn read(node: &Node, key: &Key, reader: &mut Reader<'_>) -> Self {
         let mut channels = Self::default();
         entries(node, key, reader, |platform, node, key, reader| match platform {
+            "telegram" => {
+                channels.telegram = channels_of(node, key, reader, &[]);
+                one_channel_a_bot(&channels.telegram, node, key, reader);
+            }
             "webchat" => channels.webchat = channels_of(node, key, reader, &webchat::RESERVED_NAMES),
             "webhook" => channels.webhook = channels_of(node, key, reader, &[]),
             unknown => {
@@ -69,4 +80,15 @@ where
         }
     });
     channels
+}
+
+/// Notes each channel whose bot another one has: two who ask for a bot's updates take them from each other.
+fn one_channel_a_bot(bots: &BTreeMap<String, Telegram>, node: &Node, key: &Key, reader: &mut Reader<'_>) {
+    let mut seen = BTreeMap::new();
+    for (name, bot) in bots {
+        let Some(first) = seen.insert(bot.bot(), name) else { continue };
+        let (token, place) = (key.names(&[name, "token"]), node.get(name).unwrap_or(node));
+        let what = format!("is the token of {} too: a bot can be one channel only", key.name(first));
+        reader.problem(token, place.get("token").map_or(&place.place, |token| &token.place), what);
+    }
 }

@@ -70,12 +70,12 @@ use crate::Machine;
     "`log.level` must be one of `error`, `warn`, `info`, `debug` or `trace`, not a number (rejoinder.toml:2)"
 )]
 #[case::a_platform_that_is_not_in_this_build(
-    "[channels.telegram.main]\ntoken = \"t\"",
-    "`channels.telegram` names a platform that this build does not have: it has `webchat` and `webhook` (rejoinder.toml:1)"
+    "[channels.pager.main]\ntoken = \"t\"",
+    "`channels.pager` names a platform that this build does not have: it has `telegram`, `webchat` and `webhook` (rejoinder.toml:1)"
 )]
 #[case::a_slip_in_a_platform(
     "[channels.webhok.siri]\ntoken = \"t\"",
-    "`channels.webhok` names a platform that this build does not have: it has `webchat` and `webhook` (did you mean `webhook`?) (rejoinder.toml:1)"
+    "`channels.webhok` names a platform that this build does not have: it has `telegram`, `webchat` and `webhook` (did you mean `webhook`?) (rejoinder.toml:1)"
 )]
 #[case::a_name_that_cannot_be_one(
     "[channels.webhook.Siri]\ntoken = \"t\"",
@@ -149,6 +149,14 @@ use crate::Machine;
     "[routing]\nmax_concurrent_turns = 0",
     "`routing.max_concurrent_turns` must be a whole number from 1 to 4096, not 0 (rejoinder.toml:2)"
 )]
+#[case::a_delivery_that_is_given_up_at_once(
+    "[outbox]\nlifetime = \"0s\"",
+    "`outbox.lifetime` must be from 1s to 720h, not 0s (rejoinder.toml:2)"
+)]
+#[case::a_delivery_that_is_never_tried(
+    "[outbox]\nmin_attempts = 0",
+    "`outbox.min_attempts` must be a whole number from 1 to 1000, not 0 (rejoinder.toml:2)"
+)]
 #[case::a_soft_deadline_after_the_hard_one(
     "[guard]\nsoft_deadline = \"10m\"",
     "`guard.soft_deadline` must be shorter than guard.hard_deadline, or \"off\" (rejoinder.toml:2)"
@@ -158,8 +166,8 @@ use crate::Machine;
     "`guard.hard_deadline` must be longer than guard.soft_deadline: set that too, to less or to \"off\" (rejoinder.toml:2)"
 )]
 #[case::a_ladder_for_a_platform_that_is_not_in_this_build(
-    "[guard.ladder.telegram.direct]\nsilent = [{ say = \"silent\" }]",
-    "`guard.ladder.telegram` is for no platform of this build and no channel: there are `webchat`, `webhook`, `webchat.main` and `webhook.default` (rejoinder.toml:1)"
+    "[guard.ladder.pager.direct]\nsilent = [{ say = \"silent\" }]",
+    "`guard.ladder.pager` is for no platform of this build and no channel: there are `telegram`, `webchat`, `webhook`, `webchat.main` and `webhook.default` (rejoinder.toml:1)"
 )]
 #[case::a_kind_of_chat_that_there_is_not(
     "[guard.ladder.webchat.dierct]\nsilent = [{ say = \"silent\" }]",

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use rejoinder_config::{Access, Agent, Cause, Chat, ConfigSource, DEFAULT_TOML, Rung, StoreUrl, TEMPLATES, Token};
+use rejoinder_config::{
+    Access, Agent, Cause, Chat, Config, ConfigSource, DEFAULT_TOML, Rung, StoreUrl, TEMPLATES, Token,
+};
 use toml_edit::{DocumentMut, Item};
 
 use crate::Machine;
@@ -21,6 +23,9 @@ fn with_everything() -> Machine {
         ("TICKETS_HUB_SECRET", "hub"),
         ("TICKETS_CALLBACK_SECRET", "whsec_Y2FsbGJhY2sga2V5IG9mIHRpY2tldHM="),
         ("OPENAI_API_KEY", "sk-example"),
+        ("TELEGRAM_BOT_TOKEN", "123456:example"),
+        ("POSTED_BOT_TOKEN", "234567:example"),
+        ("POSTED_WEBHOOK_SECRET", "example"),
     ])
 }
 
@@ -60,6 +65,8 @@ fn every_example_of_the_manual_loads() {
     assert!(config.to_toml_redacted().contains("temperature = 0.7\n"));
     assert_eq!(config.channels.webchat["family"].access, Access::Token);
     assert!(config.channels.webhook["tickets"].callback_secret.is_some());
+    assert_eq!(config.channels.telegram["main"].reactions["🥦"], "🔥");
+    assert!(config.channels.telegram["posted"].webhook.is_some());
     assert!(matches!(config.agents["main"], Agent::OpenAi(_)));
     assert_eq!(config.routing.default_agent, "front-desk");
 }
@@ -73,9 +80,12 @@ fn every_key_there_is_stands_in_the_manual() {
         ("store", vec![&toml["store"]]),
         ("admin", vec![&toml["admin"]]),
         ("log", vec![&toml["log"]]),
+        ("channels.telegram.x", all(&toml["channels"]["telegram"])),
+        ("channels.telegram.x.webhook", vec![&toml["channels"]["telegram"]["posted"]["webhook"]]),
         ("channels.webchat.x", all(&toml["channels"]["webchat"])),
         ("channels.webhook.x", all(&toml["channels"]["webhook"])),
         ("routing", vec![&toml["routing"]]),
+        ("outbox", vec![&toml["outbox"]]),
         ("guard", vec![&toml["guard"]]),
         ("guard.ladder.default", vec![&toml["guard"]["ladder"]["default"]]),
         ("guard.ladder.default.direct", vec![&toml["guard"]["ladder"]["default"]["direct"]]),
@@ -116,6 +126,12 @@ fn a_key_without_a_value_in_its_table_has_the_default_that_the_manual_names() {
         [channels.webchat.main]
         [channels.webhook.default]
         token = { generate = true }
+        [channels.telegram.main]
+        token = "123456:example"
+        [channels.telegram.posted]
+        token = "234567:example"
+        mode = "webhook"
+        webhook = { url = "https://rejoinder.example.org/telegram/posted" }
         [agents.main]
         kind = "openai"
         base_url = "http://127.0.0.1:11434/v1"
@@ -131,10 +147,21 @@ fn a_key_without_a_value_in_its_table_has_the_default_that_the_manual_names() {
     ];
     assert_eq!((webchat, webhook), (webchat_manual, webhook_manual));
 
+    let telegram = |config: &Config| {
+        let mut bots = config.channels.telegram.clone();
+        let main = bots.get_mut("main").expect("it is there");
+        // These have no default to name.
+        (main.reactions, main.agent, main.on_unknown) = Default::default();
+        bots.get_mut("posted").and_then(|bot| bot.webhook.as_mut()).expect("it is there").secret = None;
+        format!("{bots:?}")
+    };
+    assert_eq!(telegram(&bare), telegram(&manual));
+
     let (Agent::OpenAi(bare), Agent::OpenAi(manual)) = (&bare.agents["main"], &manual.agents["main"]) else {
         panic!("both are of kind openai");
     };
-    assert_eq!((bare.tools, &bare.system_prompt), (manual.tools, &manual.system_prompt));
+    assert_eq!((bare.tools, bare.images), (manual.tools, manual.images));
+    assert_eq!(bare.system_prompt, manual.system_prompt);
     assert_eq!((bare.history_messages, bare.history_chars), (manual.history_messages, manual.history_chars));
     assert_eq!((bare.first_token_timeout, bare.idle_timeout), (manual.first_token_timeout, manual.idle_timeout));
 }
@@ -200,7 +227,7 @@ fn the_narrowest_ladder_holds_for_each_cause() {
 fn every_cause_has_a_rung_on_every_platform_by_default() {
     let guard = Machine::new().config().guard;
 
-    for channel in ["webchat.main", "webhook.default", "anything.else"] {
+    for channel in ["telegram.main", "webchat.main", "webhook.default", "anything.else"] {
         for (chat, cause) in
             [Chat::Direct, Chat::Group].into_iter().flat_map(|chat| Cause::ALL.map(|cause| (chat, cause)))
         {

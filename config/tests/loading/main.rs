@@ -5,6 +5,7 @@ mod defaults;
 mod environment;
 mod lookup;
 mod secrets;
+mod telegram;
 
 use rejoinder_config::{Config, ConfigErrors, Environment, Loaded, Options, load};
 use tempfile::TempDir;
