@@ -1,3 +1,285 @@
-//! Telegram as a channel.
+//! Telegram as a channel: a bot that people talk to in private chats, groups and topics.
+//!
+//! Each bot of the configuration is a channel of its own (`telegram.main`): a [`Telegram`]. Updates come in by
+//! long polling, or are posted to [`webhook_routes`]; either way an update is durable before Telegram hears
+//! that we have it, with its payload as it came, whatever it is. Answers go out as text and entities (see
+//! [`format`](mod@format)).
+//!
+//! What is sent is made of teloxide's types. The calls are our own, since what counts for a message is whether
+//! its request was written; and so is the intake, since teloxide's listeners confirm what was not handled yet.
+//! What comes in is read with views of our own (`payload.rs`), to which nothing unknown is an error.
+//!
+//! What it never does: confirm an update that is not stored, hold up the updates behind one that it cannot
+//! read, open an address that somebody else gave, say the token anywhere, or answer a webhook's post with
+//! more than a status.
+//!
+//! # What was decided
+//!
+//! * **Conversation**: the chat, and the topic where the message is in one. Threads of replies are no topics.
+//! * **Ids**: a message is `chat:message`, with the date of an edit as its revision; an album is one event with
+//!   a revision for each part.
+//! * **Replies** link to what they answer in groups; in a private chat only when something else was said
+//!   between.
+//! * **429**: blocks its chat. Telegram does not say when it means the bot; three private chats that are
+//!   limited at one time are taken for that.
+//! * **5xx** after a new message: it may be there. After an edit, a reaction or a removal: it is done again.
+//! * **Reactions** of people are told of where the message is ours: in groups those that are remembered since
+//!   the start.
+//!
+//! # To add …
+//!
+//! * a kind of content: its view in `payload.rs`, and its words in `normalise/message.rs` or its line in
+//!   `normalise/files.rs`;
+//! * a kind of update: its view, its arm in `normalise.rs`, its line in `polling::ALLOWED`;
+//! * a failure of Telegram's that wants something done: its question in `api/error.rs`, its answer in
+//!   `outbound/judge.rs`.
 
+mod albums;
+mod api;
+mod backoff;
+mod capabilities;
+mod check;
 pub mod format;
+mod inbound;
+mod limited;
+mod normalise;
+mod options;
+mod outbound;
+mod payload;
+mod polling;
+mod pulse;
+mod reactions;
+mod said;
+mod webhook;
+
+use std::{
+    fmt,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use quick_cache::sync::Cache;
+use rejoinder_core::{
+    Attachment, COMMANDS, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef,
+    Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock, TurnId,
+};
+use reqwest::Client;
+use teloxide::{
+    payloads::{GetFile, SetMyCommands},
+    types::{BotCommand, FileId},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use self::{
+    albums::Albums,
+    api::Api,
+    backoff::Backoff,
+    capabilities::{Drafts, Place},
+    limited::Limited,
+    payload::FilePath,
+    pulse::Pulse,
+    reactions::Reactions,
+    said::Said,
+    webhook::Door,
+};
+pub use self::{
+    check::{BotProfile, CheckError, check},
+    options::{
+        API_URL, Limits, MAX_POLL_TIMEOUT, Mode, OptionsError, Streaming, TelegramOptions, WebhookOptions, is_token,
+    },
+    webhook::webhook_routes,
+};
+
+/// How many turns' messages are remembered, for the drafts of their answers.
+const ASKED: usize = 4096;
+
+/// One bot.
+pub struct Telegram {
+    channel: ChannelId,
+    options: TelegramOptions,
+    api: Arc<Api>,
+    clock: SharedClock,
+    pulse: Pulse,
+    reactions: Reactions,
+    limited: Limited,
+    said: Said,
+    albums: Albums,
+    /// The messages of the latest turns.
+    asked: Cache<TurnId, i64>,
+    /// The server has no `sendMessageDraft`.
+    knows_no_drafts: AtomicBool,
+    /// What Telegram must show, where it posts updates.
+    door: Option<Door>,
+    /// What posts need, while they are taken.
+    open: RwLock<Option<Arc<Open>>>,
+    /// What goes on besides.
+    tasks: TaskTracker,
+}
+
+/// What posts need, while they are taken.
+struct Open {
+    intake: Intake,
+    me: BotProfile,
+}
+
+impl Telegram {
+    /// The bot that `options` describe, on `channel`. Nothing is called before [`run`](ChannelAdapter::run).
+    ///
+    /// `http` must not follow redirects: what is sent goes where the operator said.
+    ///
+    /// # Errors
+    /// When the options cannot be used.
+    pub fn new(
+        channel: ChannelId,
+        options: TelegramOptions,
+        clock: SharedClock,
+        http: Client,
+    ) -> Result<Self, OptionsError> {
+        options.check()?;
+        let door = match &options.mode {
+            Mode::Polling => None,
+            Mode::Webhook(webhook) => Some(Door::new(channel.name(), &options.token, webhook)),
+        };
+        Ok(Self {
+            api: Arc::new(Api::new(http, options.api_url.clone(), options.token.clone())),
+            reactions: Reactions::new(&options.reactions),
+            channel,
+            options,
+            clock,
+            pulse: Pulse::default(),
+            limited: Limited::default(),
+            said: Said::default(),
+            albums: Albums::default(),
+            asked: Cache::new(ASKED),
+            knows_no_drafts: AtomicBool::new(false),
+            door,
+            open: RwLock::new(None),
+            tasks: TaskTracker::new(),
+        })
+    }
+
+    fn open(&self) -> Option<Arc<Open>> {
+        self.open.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_open(&self, open: Option<Open>) {
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = open.map(Arc::new);
+    }
+
+    fn drafts(&self, is_private: bool) -> Drafts {
+        match self.options.streaming {
+            Streaming::Edit => Drafts::Messages,
+            Streaming::Draft if is_private && !self.knows_no_drafts.load(Ordering::Relaxed) => Drafts::Bubbles,
+            Streaming::Draft | Streaming::Off => Drafts::No,
+        }
+    }
+
+    /// Asks Telegram who we are, for as long as it takes; `None` when the gateway is shutting down.
+    async fn who_am_i(&self, shutdown: &CancellationToken) -> Result<Option<BotProfile>, ChannelError> {
+        let mut backoff = Backoff::default();
+        loop {
+            let asked = tokio::select! {
+                asked = check::who_am_i(&self.api) => asked,
+                () = shutdown.cancelled() => return Ok(None),
+            };
+            let error = match asked {
+                Ok(me) => return Ok(Some(me)),
+                Err(error) => error,
+            };
+            if let Some(refusal) = error.refusal().filter(|refusal| check::is_unknown_token(refusal.code)) {
+                self.pulse.fails("Telegram does not know the token".to_owned());
+                return Err(ChannelError::Unauthorized(refusal.to_string()));
+            }
+            tracing::warn!(channel = %self.channel, %error, "Telegram cannot be reached, trying again");
+            self.pulse.fails(format!("Telegram cannot be reached: {error}"));
+            if !self.pause(backoff.pause(), shutdown).await {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Has Telegram list the gateway's commands to whoever types a slash.
+    async fn list_commands(&self) {
+        let commands = COMMANDS.iter().map(|command| BotCommand::new(command.name, command.description));
+        if let Err(error) = self.api.call::<_, bool>(&SetMyCommands::new(commands)).await {
+            // They work all the same.
+            tracing::warn!(channel = %self.channel, %error, "the commands cannot be listed");
+        }
+    }
+}
+
+impl fmt::Debug for Telegram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Telegram").field("channel", &self.channel).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl ChannelAdapter for Telegram {
+    fn channel(&self) -> &ChannelId {
+        &self.channel
+    }
+
+    fn capabilities(&self, conversation: &ConversationRef) -> Capabilities {
+        let is_private = !conversation.chat.starts_with(['-', '@']);
+        let place = Place { is_private, drafts: self.drafts(is_private) };
+        capabilities::capabilities(place, &self.options.limits, self.reactions.known())
+    }
+
+    fn health(&self) -> ChannelHealth {
+        let stale_after: Option<Duration> = match self.options.mode {
+            Mode::Polling => Some(polling::stale_after(self.options.poll_timeout)),
+            Mode::Webhook(_) => None,
+        };
+        self.pulse.health(stale_after)
+    }
+
+    fn parts(&self, text: &str) -> Vec<String> {
+        format::parts(text)
+    }
+
+    async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
+        let Some(me) = self.who_am_i(&shutdown).await? else { return Ok(()) };
+        tracing::info!(channel = %self.channel, bot = me.username, "Telegram knows us");
+        self.list_commands().await;
+        match self.options.mode {
+            Mode::Polling => self.poll(&me, &intake, &shutdown).await,
+            Mode::Webhook(_) => self.listen(&me, &intake, &shutdown).await,
+        }
+    }
+
+    async fn fetch(&self, attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {
+        let Some(id) = normalise::file_id(&attachment.url) else {
+            return Err(FetchError::NotOurs(attachment.name.clone()));
+        };
+        let limit = limit.min(self.options.max_download);
+        let failed = |error: api::ApiError| match error.refusal() {
+            Some(refusal) if refusal.description.to_lowercase().contains("too big") => FetchError::TooLarge { limit },
+            _ => FetchError::Failed(error.to_string()),
+        };
+        let file: FilePath = self.api.call(&GetFile::new(FileId(id.to_owned()))).await.map_err(failed)?;
+        if file.file_size.is_some_and(|size| size > limit as u64) {
+            return Err(FetchError::TooLarge { limit });
+        }
+        let path = file.file_path.ok_or_else(|| FetchError::Failed("Telegram gave no path".to_owned()))?;
+        let bytes = self.api.download(&path, limit).await.map_err(failed)?;
+        bytes.ok_or(FetchError::TooLarge { limit })
+    }
+
+    async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
+        let result = self.perform(delivery).await;
+        match &result {
+            Err(DeliveryError::Unauthorized(_)) => self.pulse.outbound(Some("Telegram does not know the token")),
+            Ok(_) => self.pulse.outbound(None),
+            Err(_) => {}
+        }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests;

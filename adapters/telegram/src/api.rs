@@ -1,0 +1,182 @@
+//! Calls of the Bot API, and how they fail.
+//!
+//! teloxide's payloads are what is sent; the calls are our own, since what counts is whether a request was
+//! written, and nothing may say the token: it is part of every address.
+
+mod error;
+
+use std::{error::Error as _, time::Duration};
+
+use reqwest::{Client, Response, StatusCode, header::CONTENT_TYPE, multipart::Form};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use teloxide::requests::Payload;
+use url::Url;
+
+pub(crate) use self::error::{ApiError, Refusal};
+
+/// How long an ordinary call may take.
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a call with a file in it may take, either way.
+pub(crate) const FILE_TIMEOUT: Duration = Duration::from_secs(100);
+
+/// The largest answer that is read, in bytes: a hundred updates are far less.
+const MAX_ANSWER: usize = 64 << 20;
+
+/// A Bot API server, and our token there.
+pub(crate) struct Api {
+    http: Client,
+    base: Url,
+    token: SecretString,
+}
+
+/// What every answer is wrapped in (<https://core.telegram.org/bots/api#making-requests>).
+#[derive(Deserialize)]
+struct Envelope<T> {
+    ok: bool,
+    result: Option<T>,
+    error_code: Option<u16>,
+    description: Option<String>,
+    parameters: Option<Parameters>,
+}
+
+/// What may come with a failure (<https://core.telegram.org/bots/api#responseparameters>).
+#[derive(Default, Deserialize)]
+struct Parameters {
+    migrate_to_chat_id: Option<i64>,
+    retry_after: Option<u64>,
+}
+
+/// The shape of any answer, when it is not the one that was asked for.
+#[derive(Deserialize)]
+struct Anything {}
+
+impl Api {
+    pub(crate) const fn new(http: Client, base: Url, token: SecretString) -> Self {
+        Self { http, base, token }
+    }
+
+    /// Calls the method of a payload.
+    pub(crate) async fn call<P: Payload + Serialize, T: DeserializeOwned>(&self, payload: &P) -> Result<T, ApiError> {
+        self.ask(P::NAME, payload, CALL_TIMEOUT).await
+    }
+
+    /// Calls a method that has no payload of its own, or with a time limit of its own.
+    pub(crate) async fn ask<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        parameters: &impl Serialize,
+        timeout: Duration,
+    ) -> Result<T, ApiError> {
+        let body = serde_json::to_vec(parameters).expect("parameters are JSON");
+        let request = self.http.post(self.method(method)).header(CONTENT_TYPE, "application/json").body(body);
+        let response = request.timeout(timeout).send().await.map_err(|error| self.failure(error))?;
+        self.read(response).await
+    }
+
+    /// Calls a method with a file in it.
+    pub(crate) async fn upload<T: DeserializeOwned>(&self, method: &str, form: Form) -> Result<T, ApiError> {
+        let request = self.http.post(self.method(method)).multipart(form);
+        let response = request.timeout(FILE_TIMEOUT).send().await.map_err(|error| self.failure(error))?;
+        self.read(response).await
+    }
+
+    /// The bytes of a file that `getFile` gave a path for; `None` when they are more than `limit`.
+    pub(crate) async fn download(&self, path: &str, limit: usize) -> Result<Option<Vec<u8>>, ApiError> {
+        let url = self.address(["file", &self.bot()].into_iter().chain(path.split('/')));
+        let response = self.http.get(url).timeout(FILE_TIMEOUT).send().await.map_err(|error| self.failure(error))?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(ApiError::Refused(Refusal::of(status.as_u16(), format!("the file server answered {status}"))));
+        }
+        self.collect(response, limit).await
+    }
+
+    fn method(&self, method: &str) -> Url {
+        self.address([&*self.bot(), method].into_iter())
+    }
+
+    fn bot(&self) -> String {
+        format!("bot{}", self.token.expose_secret())
+    }
+
+    fn address<'a>(&self, segments: impl Iterator<Item = &'a str>) -> Url {
+        let mut url = self.base.clone();
+        url.path_segments_mut().expect("checked: an http address").pop_if_empty().extend(segments);
+        url
+    }
+
+    async fn read<T: DeserializeOwned>(&self, response: Response) -> Result<T, ApiError> {
+        let status = response.status();
+        let body = self.collect(response, MAX_ANSWER).await?;
+        let body = body.ok_or_else(|| ApiError::NoAnswer("the answer is too large".to_owned()))?;
+        match serde_json::from_slice::<Envelope<T>>(&body) {
+            Ok(Envelope { ok: true, result: Some(result), .. }) => Ok(result),
+            Ok(envelope) => Err(self.refusal(status, &envelope)),
+            Err(error) => Err(match serde_json::from_slice::<Envelope<Anything>>(&body) {
+                Ok(envelope) if !envelope.ok => self.refusal(status, &envelope),
+                // Something else than a Bot API server: a proxy's page.
+                _ if !status.is_success() => {
+                    ApiError::Refused(Refusal::of(status.as_u16(), format!("the server answered {status}")))
+                }
+                _ => ApiError::NoAnswer(format!("the answer cannot be read: {error}")),
+            }),
+        }
+    }
+
+    fn refusal<T>(&self, status: StatusCode, envelope: &Envelope<T>) -> ApiError {
+        if envelope.ok {
+            return ApiError::NoAnswer("the answer has no result".to_owned());
+        }
+        let parameters = envelope.parameters.as_ref();
+        let description = envelope.description.as_deref().unwrap_or("no reason was given");
+        ApiError::Refused(Refusal {
+            code: envelope.error_code.unwrap_or(status.as_u16()),
+            description: self.without_token(description),
+            retry_after: parameters.and_then(|it| it.retry_after).map(Duration::from_secs),
+            migrate_to: parameters.and_then(|it| it.migrate_to_chat_id),
+        })
+    }
+
+    /// The body; `None` when it is more than `limit`.
+    async fn collect(&self, mut response: Response, limit: usize) -> Result<Option<Vec<u8>>, ApiError> {
+        let mut body = Vec::new();
+        // What was asked for is being answered: whatever breaks now, breaks after it was written.
+        let lost = |error: reqwest::Error| ApiError::NoAnswer(self.describe(error));
+        while let Some(chunk) = response.chunk().await.map_err(lost)? {
+            if body.len() + chunk.len() > limit {
+                return Ok(None);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(Some(body))
+    }
+
+    fn failure(&self, error: reqwest::Error) -> ApiError {
+        let was_written = !(error.is_connect() || error.is_builder());
+        let detail = self.describe(error);
+        if was_written { ApiError::NoAnswer(detail) } else { ApiError::NotWritten(detail) }
+    }
+
+    /// An error with its causes, and without the address: the token is in it.
+    fn describe(&self, error: reqwest::Error) -> String {
+        let error = error.without_url();
+        let mut detail = if error.is_timeout() { "no answer in time".to_owned() } else { error.to_string() };
+        let mut source = error.source();
+        while let Some(cause) = source {
+            detail.push_str(": ");
+            detail.push_str(&cause.to_string());
+            source = cause.source();
+        }
+        self.without_token(&detail)
+    }
+
+    /// A text of the server's, which has no reason to repeat the token.
+    fn without_token(&self, text: &str) -> String {
+        text.replace(self.token.expose_secret(), "…")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! What Telegram can do. Each line with its source on <https://core.telegram.org/bots/api>.
+
+use std::time::Duration;
+
+use rejoinder_core::{Capabilities, Receipts, Resend, Support, TextLimit, TextUnit};
+
+use crate::{format::MESSAGE_UNITS, options::Limits};
+
+/// What the table depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// A chat with one person.
+    pub(crate) is_private: bool,
+    /// Whether drafts are shown there.
+    pub(crate) drafts: Drafts,
+}
+
+/// How drafts are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Drafts {
+    /// As a message that is edited.
+    Messages,
+    /// With `sendMessageDraft`.
+    Bubbles,
+    /// Not at all.
+    No,
+}
+
+pub(crate) fn capabilities(place: Place, limits: &Limits, reactions: Vec<String>) -> Capabilities {
+    Capabilities {
+        // "sendMessage": the sent Message is returned.
+        receipts: Receipts::Platform,
+        // No method takes a key of ours.
+        resend: Resend::Ambiguous,
+        // "editMessageText". Our own messages have no time limit.
+        edit: Support::Full,
+        // "setMessageReaction", from the list of "ReactionTypeEmoji".
+        reactions: Support::Full,
+        allowed_reactions: Some(reactions),
+        // "InlineKeyboardMarkup".
+        choices: Support::Full,
+        // "Sending files".
+        attachments: Support::Full,
+        drafts: if place.drafts == Drafts::No { Support::No } else { Support::Full },
+        drafts_are_messages: place.drafts == Drafts::Messages,
+        // Edits count as messages, and only half of the budget is for what is not final: one message a second
+        // to a chat, twenty a minute to a group (https://core.telegram.org/bots/faq, "hitting limits").
+        draft_interval: if place.is_private { Duration::from_secs(2) } else { Duration::from_secs(6) },
+        // "sendChatAction": the status is set for 5 seconds or less.
+        typing: Support::Full,
+        typing_interval: Duration::from_secs(4),
+        // "sendMessage": 1-4096 characters after entities parsing; they are UTF-16 units.
+        text_limit: Some(TextLimit { max: MESSAGE_UNITS, unit: TextUnit::Utf16 }),
+        conversation_rate: if place.is_private { limits.chat } else { limits.group },
+        account_rate: limits.account,
+    }
+}

@@ -1,0 +1,64 @@
+//! What a 429 blocks. Telegram does not say whether it means the chat or the whole bot.
+//!
+//! A private chat has a budget that one person's answers do not use up: when several of them are limited at
+//! one time, it is the bot that is. Groups have small budgets of their own, and say nothing about the others.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use rejoinder_core::{Scope, Timestamp};
+
+/// How many private chats are limited at one time when it is the bot that is.
+const CHATS: usize = 3;
+
+/// The private chats that are limited.
+#[derive(Debug, Default)]
+pub(crate) struct Limited(Mutex<HashMap<i64, Timestamp>>);
+
+impl Limited {
+    /// What a 429 to `chat` blocks for `pause`.
+    pub(crate) fn scope(&self, chat: i64, pause: Duration, now: Timestamp) -> Scope {
+        if chat < 0 {
+            return Scope::Conversation;
+        }
+        let mut limited = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        limited.retain(|_, until| *until > now);
+        limited.insert(chat, now + pause);
+        if limited.len() < CHATS { Scope::Conversation } else { Scope::Account }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAUSE: Duration = Duration::from_secs(5);
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    /// H4.
+    #[test]
+    fn one_chat_that_is_limited_blocks_itself() {
+        let limited = Limited::default();
+
+        for second in 0..10 {
+            assert_eq!(limited.scope(1, PAUSE, at(second)), Scope::Conversation);
+            assert_eq!(limited.scope(-100 - second, PAUSE, at(second)), Scope::Conversation);
+        }
+    }
+
+    #[test]
+    fn several_people_at_one_time_mean_the_bot() {
+        let limited = Limited::default();
+
+        assert_eq!(limited.scope(1, PAUSE, at(0)), Scope::Conversation);
+        assert_eq!(limited.scope(2, PAUSE, at(1)), Scope::Conversation);
+        assert_eq!(limited.scope(3, PAUSE, at(2)), Scope::Account);
+        assert_eq!(limited.scope(4, PAUSE, at(20)), Scope::Conversation);
+    }
+}

@@ -1,0 +1,36 @@
+//! The files of a message.
+
+use rejoinder_core::Attachment;
+
+use crate::payload::{File, Message};
+
+/// What stands before a file's id in an attachment's address.
+const SCHEME: &str = "telegram:";
+
+/// Telegram's id of a file that came in here; `None` for any other address.
+pub(crate) fn file_id(url: &str) -> Option<&str> {
+    url.strip_prefix(SCHEME).filter(|id| !id.is_empty())
+}
+
+/// The files of a message, with a name and a media type each. Where Telegram names neither, they are those
+/// of what it makes of such files.
+pub(super) fn attachments(message: &Message) -> Vec<Attachment> {
+    let attachment = |file: &File, name: &str, media_type: &str| Attachment {
+        name: file.file_name.clone().unwrap_or_else(|| name.to_owned()),
+        media_type: file.mime_type.clone().unwrap_or_else(|| media_type.to_owned()),
+        url: format!("{SCHEME}{}", file.file_id),
+    };
+    let largest = message.photo.iter().max_by_key(|size| size.width * size.height);
+    // An animation comes a second time as a document, for old clients.
+    let document = message.document.as_ref().filter(|_| message.animation.is_none());
+    let files = [
+        (largest, "photo.jpg", "image/jpeg"),
+        (message.animation.as_ref(), "animation.mp4", "video/mp4"),
+        (document, "document", "application/octet-stream"),
+        (message.audio.as_ref(), "audio.mp3", "audio/mpeg"),
+        (message.video.as_ref(), "video.mp4", "video/mp4"),
+        (message.video_note.as_ref(), "video.mp4", "video/mp4"),
+        (message.voice.as_ref(), "voice.ogg", "audio/ogg"),
+    ];
+    files.into_iter().filter_map(|(file, name, media_type)| Some(attachment(file?, name, media_type))).collect()
+}

@@ -1,0 +1,162 @@
+//! Messages and posts, new or edited.
+
+use std::time::Duration;
+
+use rejoinder_core::{Amends, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind};
+
+use super::{
+    Reader, chat_kind,
+    files::attachments,
+    text::{Words, words},
+};
+use crate::payload::{Location, Message};
+
+/// How long the next part of an album may be away. Telegram sends the parts as messages of their own, one
+/// right after the other, and never says how many there are.
+const ALBUM_PAUSE: Duration = Duration::from_secs(1);
+
+impl Reader<'_> {
+    pub(super) fn message(&self, message: &Message, number: i64, is_edit: bool) -> InboundEvent {
+        let chat = chat_kind(&message.chat);
+        let external_id = match &message.media_group_id {
+            Some(album) => format!("album:{}:{album}", message.chat.id),
+            None => format!("{}:{}", message.chat.id, message.message_id),
+        };
+        let event = InboundEvent {
+            message_id: Some(message.message_id.to_string()),
+            ..self.event(self.conversation(message), chat, external_id, self.sender(message))
+        };
+        if let Some(moved) = self.moved(message) {
+            return moved;
+        }
+        let said = self.words(message);
+        let text = said.text.clone().or_else(|| stand_in(message));
+        let mut attachments = attachments(message);
+        if text.is_none() && attachments.is_empty() {
+            // Somebody joined, something was pinned, a topic was renamed.
+            return InboundEvent { kind: EventKind::Other, external_id: format!("update:{number}"), ..event };
+        }
+        let replied_to = message.reply_to_message.as_deref().filter(|it| it.forum_topic_created.is_none());
+        attachments.extend(replied_to.map(super::files::attachments).unwrap_or_default());
+        let event = InboundEvent {
+            directed: self.directed(message, chat, &said),
+            quoted: self.quoted(message, replied_to),
+            text: text.unwrap_or_default(),
+            attachments,
+            ..event
+        };
+        revised(event, message, is_edit)
+    }
+
+    fn sender(&self, message: &Message) -> Sender {
+        if message.is_automatic_forward
+            && let Some(channel) = &message.sender_chat
+        {
+            return Sender {
+                kind: SenderKind::OtherAgent,
+                ..Self::speaking_chat(channel, &message.chat, message.author_signature.as_deref())
+            };
+        }
+        match (&message.sender_chat, &message.from) {
+            (Some(chat), _) => Self::speaking_chat(chat, &message.chat, message.author_signature.as_deref()),
+            (None, Some(user)) => self.user(user),
+            (None, None) => Self::speaking_chat(&message.chat, &message.chat, message.author_signature.as_deref()),
+        }
+    }
+
+    /// The group became a supergroup, and has another id. Said in both of them; one event.
+    fn moved(&self, message: &Message) -> Option<InboundEvent> {
+        let (from, to) = match (message.migrate_to_chat_id, message.migrate_from_chat_id) {
+            (Some(to), _) => (message.chat.id, to),
+            (None, Some(from)) => (from, message.chat.id),
+            (None, None) => return None,
+        };
+        let conversation = ConversationRef::new(self.channel.clone(), &from.to_string());
+        let external_id = format!("moved:{from}:{to}");
+        Some(InboundEvent {
+            kind: EventKind::Moved { chat: to.to_string() },
+            ..self.event(conversation, ChatKind::Group, external_id, self.sender(message))
+        })
+    }
+
+    fn words(&self, message: &Message) -> Words {
+        match (&message.text, &message.caption) {
+            (Some(text), _) => words(text, &message.entities, self.me),
+            (None, Some(caption)) => words(caption, &message.caption_entities, self.me),
+            (None, None) => Words::default(),
+        }
+    }
+
+    fn directed(&self, message: &Message, chat: ChatKind, said: &Words) -> Directed {
+        let is_reply_to_us = || {
+            let to = message.reply_to_message.as_deref().filter(|it| it.forum_topic_created.is_none());
+            to.and_then(|it| it.from.as_ref()).is_some_and(|from| from.id == self.me.id)
+        };
+        match chat {
+            ChatKind::Direct if said.is_command => Directed::Command,
+            ChatKind::Direct => Directed::DirectChat,
+            ChatKind::Group if message.chat.kind == "channel" || said.is_anothers_command => Directed::Ambient,
+            ChatKind::Group if said.is_command => Directed::Command,
+            ChatKind::Group if said.mentions_us => Directed::Mention,
+            ChatKind::Group if is_reply_to_us() => Directed::ReplyToUs,
+            ChatKind::Group => Directed::Ambient,
+        }
+    }
+
+    /// What it replies to: the words that the person chose, or all of them.
+    fn quoted(&self, message: &Message, replied_to: Option<&Message>) -> Option<String> {
+        if let Some(quote) = &message.quote {
+            return Some(quote.text.clone());
+        }
+        let replied_to = replied_to?;
+        self.words(replied_to).text.or_else(|| stand_in(replied_to))
+    }
+}
+
+/// As what it changes, if it changes anything.
+fn revised(event: InboundEvent, message: &Message, is_edit: bool) -> InboundEvent {
+    let is_part = message.media_group_id.is_some();
+    if !is_edit {
+        return if is_part {
+            let (amends, more_within) = (Some(Amends::Continues), Some(ALBUM_PAUSE));
+            InboundEvent { revision: message.message_id, amends, more_within, ..event }
+        } else {
+            event
+        };
+    }
+    let date = message.edit_date.unwrap_or(message.date);
+    if !is_part {
+        return InboundEvent { revision: date, amends: Some(Amends::Replaces), ..event };
+    }
+    // Two parts may be edited in one second.
+    let revision = (date << 32) | message.message_id;
+    if event.text.is_empty() {
+        // An album's words stand with one of its parts: another one has none to put in their place.
+        return InboundEvent { revision, kind: EventKind::Other, ..event };
+    }
+    InboundEvent { revision, amends: Some(Amends::Replaces), ..event }
+}
+
+/// The words for what is neither text nor file.
+fn stand_in(message: &Message) -> Option<String> {
+    let at = |location: &Location| format!("{}, {}", location.latitude, location.longitude);
+    if let Some(sticker) = &message.sticker {
+        return Some(sticker.emoji.clone().unwrap_or_else(|| "[sticker]".to_owned()));
+    }
+    if let Some(venue) = &message.venue {
+        return Some(format!("[venue: {}, {} ({})]", venue.title, venue.address, at(&venue.location)));
+    }
+    if let Some(location) = &message.location {
+        return Some(format!("[location: {}]", at(location)));
+    }
+    if let Some(contact) = &message.contact {
+        let name = [contact.first_name.as_str(), contact.last_name.as_deref().unwrap_or_default()].join(" ");
+        return Some(format!("[contact: {}, {}]", name.trim(), contact.phone_number));
+    }
+    if let Some(dice) = &message.dice {
+        return Some(format!("[{}: {}]", dice.emoji, dice.value));
+    }
+    let poll = message.poll.as_ref()?;
+    let options: Vec<&str> = poll.options.iter().map(|option| option.text.as_str()).collect();
+    Some(format!("[poll: {} {}]", poll.question, options.join(" / ")))
+}

@@ -1,0 +1,353 @@
+//! One delivery → calls of the Bot API, and the receipt.
+
+mod address;
+mod files;
+mod judge;
+
+use std::time::Duration;
+
+use rejoinder_core::{Action, Content, Delivery, DeliveryError, Receipt, TurnId, Via};
+use serde::de::IgnoredAny;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use teloxide::{
+    payloads::{DeleteMessage, EditMessageText, SendChatAction, SendMessage, SetMessageReaction},
+    types::{
+        ChatAction, InlineKeyboardButton, InlineKeyboardMarkup, LinkPreviewOptions, MessageEntity, ReactionType,
+        ReplyMarkup, ReplyParameters,
+    },
+};
+
+use self::{address::Address, judge::Kind};
+use crate::{
+    Telegram,
+    api::ApiError,
+    capabilities::Drafts,
+    format::{Formatted, MESSAGE_UNITS, PART_UNITS, format, parts, utf16_len},
+    normalise::pick_data,
+    payload::Sent,
+};
+
+/// How long a hint may take: it is of no use later.
+const HINT_TIMEOUT: Duration = Duration::from_secs(8);
+
+impl Telegram {
+    pub(crate) async fn perform(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
+        let address = Address::of(delivery.conversation())?;
+        match delivery.action() {
+            Action::Send { content, reply_to } => self.send(delivery, &address, content, reply_to.as_deref()).await,
+            Action::Edit { message, content } => self.edit(delivery, &address, message, content).await,
+            Action::React { message, emoji } => self.react(&address, message.as_deref(), emoji).await,
+            Action::Draft { text, message } => self.draft(delivery, &address, text, message.as_deref()).await,
+            Action::Typing { on } => self.typing(delivery, &address, *on).await,
+            Action::Delete { message } => self.delete(&address, message).await,
+        }
+    }
+
+    async fn send(
+        &self,
+        delivery: &Delivery,
+        address: &Address,
+        content: &Content,
+        reply_to: Option<&str>,
+    ) -> Result<Receipt, DeliveryError> {
+        let reply = reply(address, reply_to, delivery.via());
+        if let [file] = &content.attachments[..] {
+            return self.send_file(delivery, address, file, &labelled(&content.text, delivery.label()), reply).await;
+        }
+        if !content.attachments.is_empty() {
+            return Err(DeliveryError::Unsupported("several files in one message: each is one of its own".to_owned()));
+        }
+        let (text, keyboard) = choices(&content.text, &content.choices, delivery.turn());
+        let said = formatted(&labelled(&text, delivery.label()));
+        let mut payload = self.message(address, said);
+        payload.reply_parameters = reply;
+        payload.reply_markup = keyboard.map(ReplyMarkup::InlineKeyboard);
+        self.send_message(delivery, address, payload, Kind::New).await
+    }
+
+    fn message(&self, address: &Address, said: Formatted) -> SendMessage {
+        let mut payload = SendMessage::new(address.chat.clone(), said.text);
+        payload.message_thread_id = address.thread;
+        payload.entities = entities(said.entities);
+        payload.link_preview_options = self.link_previews();
+        payload
+    }
+
+    /// Sends a message; without what Telegram does not take of it, if it comes to that.
+    async fn send_message(
+        &self,
+        delivery: &Delivery,
+        address: &Address,
+        mut payload: SendMessage,
+        kind: Kind,
+    ) -> Result<Receipt, DeliveryError> {
+        loop {
+            let error = match self.api.call::<_, Sent>(&payload).await {
+                Ok(sent) => {
+                    self.said.note(delivery.conversation(), sent.message_id, &payload.text);
+                    return Ok(Receipt::of(sent.message_id.to_string()));
+                }
+                Err(error) => error,
+            };
+            match error.refusal() {
+                Some(refusal) if refusal.is_about_entities() && payload.entities.is_some() => payload.entities = None,
+                Some(refusal) if refusal.is_about_reply() && payload.reply_parameters.is_some() => {
+                    payload.reply_parameters = None;
+                }
+                _ => return Err(self.judge(address, error, kind)),
+            }
+            tracing::debug!(channel = %self.channel, delivery = %delivery.id(), %error, "sent once more, with less");
+        }
+    }
+
+    async fn edit(
+        &self,
+        delivery: &Delivery,
+        address: &Address,
+        message: &str,
+        content: &Content,
+    ) -> Result<Receipt, DeliveryError> {
+        let (text, keyboard) = choices(&content.text, &content.choices, delivery.turn());
+        self.edit_message(delivery, address, message, formatted(&text), keyboard).await
+    }
+
+    async fn edit_message(
+        &self,
+        delivery: &Delivery,
+        address: &Address,
+        message: &str,
+        said: Formatted,
+        keyboard: Option<InlineKeyboardMarkup>,
+    ) -> Result<Receipt, DeliveryError> {
+        let id = address::message_id(message).map_err(DeliveryError::Gone)?;
+        let mut payload = EditMessageText::new(address.chat.clone(), id, said.text);
+        payload.entities = entities(said.entities);
+        payload.link_preview_options = self.link_previews();
+        payload.reply_markup = keyboard;
+        let mut result = self.api.call::<_, IgnoredAny>(&payload).await;
+        if payload.entities.is_some() && is_refused(&result, crate::api::Refusal::is_about_entities) {
+            payload.entities = None;
+            result = self.api.call(&payload).await;
+        }
+        match result {
+            Ok(_) => {}
+            Err(ApiError::Refused(refusal)) if refusal.is_not_modified() => {}
+            Err(ApiError::Refused(refusal)) if refusal.is_gone() => {
+                return Err(DeliveryError::Gone(refusal.to_string()));
+            }
+            Err(error) => return Err(self.judge(address, error, Kind::Again)),
+        }
+        self.said.note(delivery.conversation(), id.0.into(), &payload.text);
+        Ok(Receipt::of(message))
+    }
+
+    async fn react(&self, address: &Address, message: Option<&str>, emoji: &str) -> Result<Receipt, DeliveryError> {
+        let refused = |why: String| DeliveryError::Refused(why);
+        let message = message.ok_or_else(|| refused("there is no message to react to".to_owned()))?;
+        let id = address::message_id(message).map_err(refused)?;
+        let emoji = self.reactions.of(emoji).ok_or_else(|| refused(format!("`{emoji}` is no reaction here")))?;
+        let mut payload = SetMessageReaction::new(address.chat.clone(), id);
+        payload.reaction = Some(vec![ReactionType::Emoji { emoji }]);
+        match self.api.call::<_, bool>(&payload).await {
+            Ok(_) => Ok(Receipt::of(message)),
+            Err(error) => Err(self.judge(address, error, Kind::Again)),
+        }
+    }
+
+    async fn draft(
+        &self,
+        delivery: &Delivery,
+        address: &Address,
+        text: &str,
+        message: Option<&str>,
+    ) -> Result<Receipt, DeliveryError> {
+        match (self.drafts(address.is_private), message) {
+            (Drafts::No, _) => Err(DeliveryError::Unsupported("drafts are not shown here".to_owned())),
+            (Drafts::Bubbles, _) => self.draft_bubble(delivery, address, text).await,
+            (Drafts::Messages, Some(message)) => {
+                self.edit_message(delivery, address, message, format(&first_part(text)), None).await
+            }
+            (Drafts::Messages, None) => {
+                let mut payload = self.message(address, format(&first_part(text)));
+                // The core does not say what a draft is an answer to; this is what the turn was made of.
+                let asked = delivery.turn().and_then(|turn| self.asked.get(&turn));
+                let asked = asked.map(|message| message.to_string());
+                payload.reply_parameters = reply(address, asked.as_deref(), None);
+                self.send_message(delivery, address, payload, Kind::New).await
+            }
+        }
+    }
+
+    /// Shows a draft with a method that teloxide does not know yet
+    /// (<https://core.telegram.org/bots/api#sendmessagedraft>).
+    async fn draft_bubble(&self, delivery: &Delivery, address: &Address, text: &str) -> Result<Receipt, DeliveryError> {
+        // What is being written is at the end.
+        let said = format(&parts(text).pop().unwrap_or_default());
+        let id = draft_id(delivery.turn());
+        let mut parameters = json!({ "chat_id": address.chat, "draft_id": id, "text": said.text });
+        if let (Some(thread), Value::Object(parameters)) = (address.thread, &mut parameters) {
+            parameters.insert("message_thread_id".to_owned(), json!(thread));
+        }
+        if !said.entities.is_empty() {
+            parameters["entities"] = json!(said.entities);
+        }
+        match self.api.ask::<IgnoredAny>("sendMessageDraft", &parameters, HINT_TIMEOUT).await {
+            Ok(_) => Ok(Receipt::of(id.to_string())),
+            Err(ApiError::Refused(refusal)) if refusal.code == 404 => {
+                tracing::info!(channel = %self.channel, "this Bot API server knows no drafts: none are shown");
+                self.knows_no_drafts.store(true, std::sync::atomic::Ordering::Relaxed);
+                Err(DeliveryError::Unsupported("the server knows no drafts".to_owned()))
+            }
+            Err(error) => Err(self.judge(address, error, Kind::Again)),
+        }
+    }
+
+    async fn typing(&self, delivery: &Delivery, address: &Address, on: bool) -> Result<Receipt, DeliveryError> {
+        let receipt = Receipt::of(delivery.id().to_string());
+        if !on {
+            // There is no call for it: it ends with our message, or 5 seconds after the last notice.
+            return Ok(receipt);
+        }
+        let mut payload = SendChatAction::new(address.chat.clone(), ChatAction::Typing);
+        payload.message_thread_id = address.thread;
+        match self.api.ask::<bool>("sendChatAction", &payload, HINT_TIMEOUT).await {
+            Ok(_) => Ok(receipt),
+            Err(error) => Err(self.judge(address, error, Kind::Again)),
+        }
+    }
+
+    async fn delete(&self, address: &Address, message: &str) -> Result<Receipt, DeliveryError> {
+        let Ok(id) = address::message_id(message) else { return Ok(Receipt::of(message)) };
+        match self.api.call::<_, bool>(&DeleteMessage::new(address.chat.clone(), id)).await {
+            Ok(_) => Ok(Receipt::of(message)),
+            // After two days a message has to stay. That is no reason to answer once more.
+            Err(ApiError::Refused(refusal)) if refusal.is_past_removing() => {
+                tracing::debug!(channel = %self.channel, message, %refusal, "there is nothing to remove any more");
+                Ok(Receipt::of(message))
+            }
+            Err(error) => Err(self.judge(address, error, Kind::Again)),
+        }
+    }
+
+    fn link_previews(&self) -> Option<LinkPreviewOptions> {
+        (!self.options.link_previews).then_some(LinkPreviewOptions {
+            is_disabled: true,
+            url: None,
+            prefer_small_media: false,
+            prefer_large_media: false,
+            show_above_text: false,
+        })
+    }
+}
+
+fn is_refused<T>(result: &Result<T, ApiError>, is: impl Fn(&crate::api::Refusal) -> bool) -> bool {
+    result.as_ref().err().and_then(ApiError::refusal).is_some_and(is)
+}
+
+fn entities(entities: Vec<MessageEntity>) -> Option<Vec<MessageEntity>> {
+    (!entities.is_empty()).then_some(entities)
+}
+
+/// What a message replies to. In a private chat that goes without saying, unless the answer comes after
+/// something else was said.
+fn reply(address: &Address, message: Option<&str>, via: Option<&Via>) -> Option<ReplyParameters> {
+    let is_linked = !address.is_private || matches!(via, Some(Via::LateAnswer));
+    let id = address::message_id(message.filter(|_| is_linked)?).ok()?;
+    Some(ReplyParameters::new(id).allow_sending_without_reply())
+}
+
+/// A text, with the label before it that says that it may be a second copy.
+fn labelled(text: &str, label: Option<&str>) -> String {
+    match label {
+        Some(label) if text.is_empty() => label.to_owned(),
+        Some(label) => format!("{label}\n\n{text}"),
+        None => text.to_owned(),
+    }
+}
+
+/// A text in Telegram's form. What does not fit, since the label is longer than there is room for, is cut.
+fn formatted(markdown: &str) -> Formatted {
+    let formatted = format(markdown);
+    if utf16_len(&formatted.text) <= MESSAGE_UNITS { formatted } else { format(&first_part(markdown)) }
+}
+
+/// As much of a text as one message shows.
+fn first_part(text: &str) -> String {
+    if utf16_len(text) <= PART_UNITS {
+        return text.to_owned();
+    }
+    parts(text).into_iter().next().unwrap_or_default()
+}
+
+/// The choices as buttons. Of no turn they could not be told apart, and are a list.
+fn choices(text: &str, choices: &[String], turn: Option<TurnId>) -> (String, Option<InlineKeyboardMarkup>) {
+    if choices.is_empty() {
+        return (text.to_owned(), None);
+    }
+    let Some(turn) = turn else {
+        let list: Vec<String> = (1..).zip(choices).map(|(number, choice)| format!("{number}. {choice}")).collect();
+        return (format!("{text}\n\n{}", list.join("\n")), None);
+    };
+    let button = |(index, choice): (usize, &String)| {
+        vec![InlineKeyboardButton::callback(choice.clone(), pick_data(turn, index))]
+    };
+    (text.to_owned(), Some(InlineKeyboardMarkup::new(choices.iter().enumerate().map(button))))
+}
+
+/// The number of a turn's draft: not zero, and the same for every draft of the turn.
+fn draft_id(turn: Option<TurnId>) -> u32 {
+    let digest = Sha256::digest(turn.map(|turn| turn.to_string()).unwrap_or_default());
+    let number = u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]);
+    (number >> 1).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_core::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn a_label_stands_before_the_words_and_never_makes_them_too_long() {
+        assert_eq!(formatted(&labelled("hello", Some("*(again)*"))).text, "(again)\n\nhello");
+
+        let long = labelled(&"word ".repeat(799), Some(&"label ".repeat(60)));
+        assert!(utf16_len(&formatted(&long).text) <= MESSAGE_UNITS);
+    }
+
+    #[test]
+    fn choices_are_buttons_of_their_turn() {
+        let turn = TurnId::new(Timestamp::from_millis(1));
+        let said = ["yes".to_owned(), "no".to_owned()];
+
+        let (text, keyboard) = choices("Well?", &said, Some(turn));
+
+        assert_eq!(text, "Well?");
+        assert_eq!(
+            serde_json::to_value(keyboard).expect("JSON"),
+            json!({"inline_keyboard": [
+                [{"text": "yes", "callback_data": format!("pick:{turn}:0")}],
+                [{"text": "no", "callback_data": format!("pick:{turn}:1")}],
+            ]})
+        );
+        assert_eq!(choices("Well?", &said, None).0, "Well?\n\n1. yes\n2. no");
+    }
+
+    #[test]
+    fn a_draft_has_the_number_of_its_turn() {
+        let (one, other) = (TurnId::new(Timestamp::from_millis(1)), TurnId::new(Timestamp::from_millis(2)));
+
+        assert_eq!(draft_id(Some(one)), draft_id(Some(one)));
+        assert_ne!(draft_id(Some(one)), draft_id(Some(other)));
+        assert!(draft_id(None) > 0);
+    }
+
+    #[test]
+    fn a_draft_that_grew_too_long_shows_its_beginning() {
+        let long = "word ".repeat(2000);
+
+        assert!(utf16_len(&format(&first_part(&long)).text) <= MESSAGE_UNITS);
+        assert_eq!(first_part("short"), "short");
+    }
+}

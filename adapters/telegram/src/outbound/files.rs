@@ -1,0 +1,240 @@
+//! Files that are sent.
+//!
+//! Where their bytes come from: this chat (`telegram:…`, as files come in), the answer itself (`data:`), or
+//! the web, where Telegram fetches them by itself. The gateway opens no address and no path that it is given.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use rejoinder_core::{Attachment, Delivery, DeliveryError, Receipt};
+use reqwest::multipart::{Form, Part};
+use serde_json::{Map, Value, json};
+use teloxide::types::ReplyParameters;
+
+use super::{Address, Kind};
+use crate::{
+    Telegram,
+    api::{ApiError, FILE_TIMEOUT, Refusal},
+    format::{format, utf16_len},
+    normalise::file_id,
+    payload::Sent,
+};
+
+/// The longest caption, in UTF-16 units (<https://core.telegram.org/bots/api#sendphoto>).
+const CAPTION_UNITS: usize = 1024;
+
+/// The largest photo, in bytes (<https://core.telegram.org/bots/api#sending-files>).
+const MAX_PHOTO: usize = 10 << 20;
+
+/// How Telegram shows a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    Photo,
+    Video,
+    Audio,
+    Voice,
+    Document,
+}
+
+impl Look {
+    fn of(media_type: &str, size: Option<usize>) -> Self {
+        match media_type.split_once(';').map_or(media_type, |(essence, _)| essence).trim() {
+            "image/jpeg" | "image/png" | "image/webp" if size.is_none_or(|size| size <= MAX_PHOTO) => Self::Photo,
+            "video/mp4" => Self::Video,
+            "audio/mpeg" | "audio/mp4" => Self::Audio,
+            "audio/ogg" => Self::Voice,
+            _ => Self::Document,
+        }
+    }
+
+    /// The method that sends it, and the parameter that the file is.
+    const fn call(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Photo => ("sendPhoto", "photo"),
+            Self::Video => ("sendVideo", "video"),
+            Self::Audio => ("sendAudio", "audio"),
+            Self::Voice => ("sendVoice", "voice"),
+            Self::Document => ("sendDocument", "document"),
+        }
+    }
+}
+
+/// Where a file's bytes come from.
+enum Source<'a> {
+    /// Telegram has it, or fetches it.
+    Named(&'a str),
+    /// They are here.
+    Bytes(Vec<u8>),
+}
+
+impl<'a> Source<'a> {
+    fn of(file: &'a Attachment, limit: usize) -> Result<Self, DeliveryError> {
+        let refused = |why: String| DeliveryError::Refused(format!("`{}` is not sent: {why}", file.name));
+        if let Some(id) = file_id(&file.url) {
+            return Ok(Self::Named(id));
+        }
+        if file.url.starts_with("https://") || file.url.starts_with("http://") {
+            return Ok(Self::Named(&file.url));
+        }
+        let Some(data) = file.url.strip_prefix("data:") else {
+            return Err(refused("its address is none that Telegram fetches".to_owned()));
+        };
+        let (head, body) = data.split_once(',').ok_or_else(|| refused("its address has no data in it".to_owned()))?;
+        if !head.ends_with(";base64") {
+            return Err(refused("its data is not base64".to_owned()));
+        }
+        if body.len() / 4 * 3 > limit + 3 {
+            return Err(refused(format!("it is larger than {limit} bytes")));
+        }
+        let bytes =
+            BASE64_STANDARD.decode(body.trim()).map_err(|error| refused(format!("its data is broken: {error}")))?;
+        if bytes.is_empty() { Err(refused("it is empty".to_owned())) } else { Ok(Self::Bytes(bytes)) }
+    }
+
+    fn size(&self) -> Option<usize> {
+        match self {
+            Self::Named(_) => None,
+            Self::Bytes(bytes) => Some(bytes.len()),
+        }
+    }
+}
+
+impl Telegram {
+    /// Sends a file: as what it is, or else as a document, or else by its address.
+    pub(super) async fn send_file(
+        &self,
+        delivery: &Delivery,
+        address: &Address,
+        file: &Attachment,
+        caption: &str,
+        reply: Option<ReplyParameters>,
+    ) -> Result<Receipt, DeliveryError> {
+        let source = Source::of(file, self.options.max_upload)?;
+        let parameters = parameters(address, caption, reply.as_ref())?;
+        let look = Look::of(&file.media_type, source.size());
+        let looks = if look == Look::Document { vec![look] } else { vec![look, Look::Document] };
+        let mut refused = None;
+        for look in looks {
+            match self.send_as(look, file, &source, &parameters).await {
+                Ok(sent) => {
+                    self.said.note(delivery.conversation(), sent.message_id, &file.name);
+                    return Ok(Receipt::of(sent.message_id.to_string()));
+                }
+                Err(ApiError::Refused(refusal)) if refusal.is_about_file() => refused = Some(refusal),
+                Err(error) => return Err(self.judge(address, error, Kind::New)),
+            }
+        }
+        if file.url.starts_with("http") {
+            // The person can fetch it where Telegram could not.
+            let gap = if caption.is_empty() { "" } else { "\n\n" };
+            let name = file.name.replace(['[', ']'], "");
+            let mut payload = self.message(address, format(&format!("{caption}{gap}📎 [{name}](<{}>)", file.url)));
+            payload.reply_parameters = reply;
+            return self.send_message(delivery, address, payload, Kind::New).await;
+        }
+        let why = refused.as_ref().map(Refusal::to_string).unwrap_or_default();
+        Err(DeliveryError::Refused(format!("`{}` is not taken: {why}", file.name)))
+    }
+
+    async fn send_as(
+        &self,
+        look: Look,
+        file: &Attachment,
+        source: &Source<'_>,
+        parameters: &Map<String, Value>,
+    ) -> Result<Sent, ApiError> {
+        let (method, field) = look.call();
+        match source {
+            Source::Named(name) => {
+                let mut parameters = parameters.clone();
+                parameters.insert(field.to_owned(), json!(name));
+                self.api.ask(method, &parameters, FILE_TIMEOUT).await
+            }
+            Source::Bytes(bytes) => {
+                let part = Part::bytes(bytes.clone()).file_name(file_name(file));
+                // A media type that is none is left out: Telegram looks at the bytes.
+                let part = part
+                    .mime_str(&file.media_type)
+                    .unwrap_or_else(|_| Part::bytes(bytes.clone()).file_name(file_name(file)));
+                let mut form = Form::new().part(field, part);
+                for (name, value) in parameters {
+                    let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                    form = form.text(name.clone(), value);
+                }
+                self.api.upload(method, form).await
+            }
+        }
+    }
+}
+
+fn parameters(
+    address: &Address,
+    caption: &str,
+    reply: Option<&ReplyParameters>,
+) -> Result<Map<String, Value>, DeliveryError> {
+    let mut parameters = Map::from_iter([("chat_id".to_owned(), json!(address.chat))]);
+    if let Some(thread) = address.thread {
+        parameters.insert("message_thread_id".to_owned(), json!(thread));
+    }
+    if let Some(reply) = reply {
+        parameters.insert("reply_parameters".to_owned(), json!(reply));
+    }
+    if !caption.trim().is_empty() {
+        let said = format(caption);
+        if utf16_len(&said.text) > CAPTION_UNITS {
+            return Err(DeliveryError::Unsupported("words this long are a message of their own".to_owned()));
+        }
+        parameters.insert("caption".to_owned(), json!(said.text));
+        if !said.entities.is_empty() {
+            parameters.insert("caption_entities".to_owned(), json!(said.entities));
+        }
+    }
+    Ok(parameters)
+}
+
+/// The name that the person sees: the last part of what was given, since it may be a path.
+fn file_name(file: &Attachment) -> String {
+    let name = file.name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
+    if name.is_empty() { "file".to_owned() } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn file(url: &str) -> Attachment {
+        Attachment { name: "a.png".to_owned(), media_type: "image/png".to_owned(), url: url.to_owned() }
+    }
+
+    #[rstest]
+    #[case("image/png", None, Look::Photo)]
+    #[case("image/jpeg; q=1", Some(5), Look::Photo)]
+    #[case("image/png", Some(11 << 20), Look::Document)]
+    #[case("image/svg+xml", None, Look::Document)]
+    #[case("audio/ogg", None, Look::Voice)]
+    #[case("audio/mpeg", None, Look::Audio)]
+    #[case("video/mp4", None, Look::Video)]
+    #[case("text/plain", None, Look::Document)]
+    fn a_file_looks_like_what_it_is(#[case] media_type: &str, #[case] size: Option<usize>, #[case] expected: Look) {
+        assert_eq!(Look::of(media_type, size), expected);
+    }
+
+    #[test]
+    fn nothing_is_opened_that_an_agent_names() {
+        for url in ["file:///etc/passwd", "/etc/passwd", "ftp://example.org/a", "data:text/plain,abc", "data:,"] {
+            assert!(matches!(Source::of(&file(url), 100), Err(DeliveryError::Refused(_))), "{url}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_bounded() {
+        assert!(matches!(Source::of(&file("data:a/b;base64,AAAA"), 3), Ok(Source::Bytes(bytes)) if bytes.len() == 3));
+        let large = format!("data:a/b;base64,{}", "AAAA".repeat(100));
+        assert!(matches!(Source::of(&file(&large), 200), Err(DeliveryError::Refused(_))));
+    }
+
+    #[test]
+    fn a_path_is_no_name() {
+        assert_eq!(file_name(&Attachment { name: "/home/ada/a.png".to_owned(), ..file("") }), "a.png");
+    }
+}

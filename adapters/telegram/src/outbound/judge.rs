@@ -1,0 +1,118 @@
+//! What a call that failed means for the delivery: what to do next.
+
+use rejoinder_core::DeliveryError;
+
+use super::address::Address;
+use crate::{Telegram, api::ApiError};
+
+/// What doing it twice would show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A second message.
+    New,
+    /// The same thing.
+    Again,
+}
+
+impl Telegram {
+    pub(super) fn judge(&self, address: &Address, error: ApiError, kind: Kind) -> DeliveryError {
+        let refusal = match error {
+            ApiError::NotWritten(detail) => return DeliveryError::NotSent { retry_after: None, detail },
+            ApiError::NoAnswer(detail) => return DeliveryError::Unknown(detail),
+            ApiError::Refused(refusal) => refusal,
+        };
+        let detail = refusal.to_string();
+        if let Some(chat) = refusal.migrate_to {
+            return DeliveryError::Moved { chat: chat.to_string() };
+        }
+        if refusal.is_about_token() {
+            return DeliveryError::Unauthorized(detail);
+        }
+        match refusal.code {
+            429 => {
+                let retry_after = refusal.limit();
+                let scope = self.limited.scope(address.number, retry_after, self.clock.now());
+                DeliveryError::Limited { retry_after, scope, detail }
+            }
+            // The server took the request, and failed somewhere on the way.
+            500.. if kind == Kind::New => DeliveryError::Unknown(detail),
+            // No Bot API server answers so to what it knows: the address leads somewhere else.
+            300..=399 | 404 | 405 | 408 | 421 | 500.. => DeliveryError::NotSent { retry_after: None, detail },
+            _ => DeliveryError::Refused(detail),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rejoinder_core::{ChannelId, ConversationRef, Scope};
+    use rstest::rstest;
+
+    use super::*;
+    use crate::api::Refusal;
+
+    fn judged(code: u16, description: &str, kind: Kind) -> DeliveryError {
+        judge(ApiError::Refused(Refusal::of(code, description.to_owned())), kind)
+    }
+
+    fn judge(error: ApiError, kind: Kind) -> DeliveryError {
+        let bot = crate::tests::bot("http://127.0.0.1:1");
+        let conversation = ConversationRef::new(ChannelId::new("telegram", "main"), "42");
+        bot.judge(&Address::of(&conversation).expect("a chat"), error, kind)
+    }
+
+    /// D6, H4.
+    #[rstest]
+    #[case(400, "Bad Request: chat not found", Kind::New, "refused")]
+    #[case(400, "Bad Request: message thread not found", Kind::New, "refused")]
+    #[case(403, "Forbidden: bot was blocked by the user", Kind::New, "refused")]
+    #[case(403, "Forbidden: bot was kicked from the supergroup chat", Kind::Again, "refused")]
+    #[case(400, "Bad Request: REACTION_INVALID", Kind::Again, "refused")]
+    #[case(401, "Unauthorized", Kind::New, "unauthorized")]
+    #[case(429, "Too Many Requests: retry after 3", Kind::New, "limited")]
+    #[case(404, "Not Found", Kind::New, "not_sent")]
+    #[case(500, "Internal Server Error", Kind::New, "unknown")]
+    #[case(502, "Bad Gateway", Kind::New, "unknown")]
+    #[case(502, "Bad Gateway", Kind::Again, "not_sent")]
+    fn a_refusal_says_what_to_do_next(
+        #[case] code: u16,
+        #[case] description: &str,
+        #[case] kind: Kind,
+        #[case] expected: &str,
+    ) {
+        assert_eq!(judged(code, description, kind).as_str(), expected);
+    }
+
+    #[test]
+    fn a_limit_has_its_time_and_its_chat() {
+        assert_eq!(
+            judged(429, "Too Many Requests: retry after 3", Kind::New),
+            DeliveryError::Limited {
+                retry_after: Duration::from_secs(3),
+                scope: Scope::Conversation,
+                detail: "429 Too Many Requests: retry after 3".to_owned()
+            }
+        );
+    }
+
+    #[test]
+    fn a_group_that_became_a_supergroup_has_another_id() {
+        let refusal = Refusal {
+            migrate_to: Some(-100_123),
+            ..Refusal::of(400, "Bad Request: group chat was upgraded to a supergroup chat".to_owned())
+        };
+
+        let judged = judge(ApiError::Refused(refusal), Kind::New);
+
+        assert_eq!(judged, DeliveryError::Moved { chat: "-100123".to_owned() });
+    }
+
+    #[rstest]
+    #[case(ApiError::NotWritten(String::new()), "not_sent")]
+    #[case(ApiError::NoAnswer(String::new()), "unknown")]
+    fn what_was_not_written_was_not_sent(#[case] error: ApiError, #[case] expected: &str) {
+        assert_eq!(judge(error, Kind::New).as_str(), expected);
+    }
+}

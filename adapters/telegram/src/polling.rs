@@ -1,0 +1,208 @@
+//! Long polling (<https://core.telegram.org/bots/api#getupdates>).
+//!
+//! An update is confirmed by the next call, which names a larger number: so a batch and the number after it
+//! are stored in one transaction first.
+
+use std::time::Duration;
+
+use rejoinder_core::{ChannelError, Intake, Timestamp};
+use serde_json::value::RawValue;
+use teloxide::{
+    payloads::{DeleteWebhook, GetUpdates},
+    requests::Payload,
+    types::AllowedUpdate,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Telegram,
+    api::{ApiError, Refusal},
+    backoff::Backoff,
+    check::{BotProfile, is_unknown_token},
+    inbound::Taken,
+};
+
+/// The name of the cursor.
+const CURSOR: &str = "updates";
+
+/// After how long without an update the numbers may begin anew, anywhere: they do after a week
+/// (<https://core.telegram.org/bots/api#update>).
+const NUMBERS_LAST: Duration = Duration::from_hours(6 * 24);
+
+/// What is asked for. Nothing else concerns us; reactions come only when they are named.
+pub(crate) const ALLOWED: [AllowedUpdate; 5] = [
+    AllowedUpdate::Message,
+    AllowedUpdate::EditedMessage,
+    AllowedUpdate::CallbackQuery,
+    AllowedUpdate::MessageReaction,
+    AllowedUpdate::MyChatMember,
+];
+
+/// How far updates were read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cursor {
+    /// The number of the next one.
+    next: i64,
+    /// When the last one came.
+    at: Timestamp,
+}
+
+impl Cursor {
+    fn parse(text: &str) -> Option<Self> {
+        let (next, at) = text.split_once(' ')?;
+        Some(Self { next: next.parse().ok()?, at: Timestamp::from_millis(at.parse().ok()?) })
+    }
+
+    fn to_text(self) -> String {
+        format!("{} {}", self.next, self.at.as_millis())
+    }
+
+    /// What to ask for; nothing when the numbers may have begun anew, which gives whatever is not confirmed.
+    fn offset(self, now: Timestamp) -> Option<i32> {
+        (now.since(self.at) < NUMBERS_LAST).then(|| i32::try_from(self.next).ok()).flatten()
+    }
+}
+
+/// How much longer than the server a poll of ours waits: one that stalls is given up.
+fn margin(poll: Duration) -> Duration {
+    (poll / 2).clamp(Duration::from_secs(1), Duration::from_secs(10))
+}
+
+/// How long inbound may be unproved.
+pub(crate) fn stale_after(poll: Duration) -> Duration {
+    // One poll that stalls, the pause after it, and the next one.
+    (poll + margin(poll)) * 2 + Duration::from_secs(10)
+}
+
+impl Telegram {
+    /// Asks for updates until `shutdown`.
+    pub(crate) async fn poll(
+        &self,
+        me: &BotProfile,
+        intake: &Intake,
+        shutdown: &CancellationToken,
+    ) -> Result<(), ChannelError> {
+        let mut backoff = Backoff::default();
+        let mut cursor = loop {
+            match intake.cursor(CURSOR).await {
+                Ok(stored) => break stored.as_deref().and_then(Cursor::parse),
+                Err(error) => {
+                    self.pulse.fails(format!("the cursor cannot be read: {error}"));
+                    if !self.pause(backoff.pause(), shutdown).await {
+                        return Ok(());
+                    }
+                }
+            }
+        };
+        backoff.reset();
+        let mut has_webhook = true;
+        // The first poll comes back at once: it shows that polling works.
+        let mut wait = Duration::ZERO;
+        while !shutdown.is_cancelled() {
+            let polled = async {
+                if has_webhook {
+                    self.api.call::<_, bool>(&DeleteWebhook::new()).await?;
+                    has_webhook = false;
+                }
+                self.updates(cursor, wait).await
+            };
+            let polled = tokio::select! {
+                polled = polled => polled,
+                () = shutdown.cancelled() => return Ok(()),
+            };
+            let updates = match polled {
+                Ok(updates) => updates,
+                Err(error) => {
+                    let pause = backoff.pause().max(self.judge_poll(&error)?);
+                    has_webhook |= error.refusal().is_some_and(is_about_webhook);
+                    wait = Duration::ZERO;
+                    if !self.pause(pause, shutdown).await {
+                        return Ok(());
+                    }
+                    continue;
+                }
+            };
+            backoff.reset();
+            wait = self.options.poll_timeout;
+            self.pulse.beats(self.clock.now());
+            if !updates.is_empty() {
+                let Some(next) = self.store(me, intake, &updates, shutdown).await else { return Ok(()) };
+                cursor = Some(next);
+            }
+        }
+        Ok(())
+    }
+
+    async fn updates(&self, cursor: Option<Cursor>, wait: Duration) -> Result<Vec<Box<RawValue>>, ApiError> {
+        let mut payload = GetUpdates::new();
+        payload.offset = cursor.and_then(|cursor| cursor.offset(self.clock.now()));
+        payload.timeout = u32::try_from(wait.as_secs()).ok();
+        payload.allowed_updates = Some(ALLOWED.to_vec());
+        self.api.ask(GetUpdates::NAME, &payload, wait + margin(self.options.poll_timeout)).await
+    }
+
+    /// Stores a batch; where the next one begins. `None` when the gateway is shutting down.
+    async fn store(
+        &self,
+        me: &BotProfile,
+        intake: &Intake,
+        updates: &[Box<RawValue>],
+        shutdown: &CancellationToken,
+    ) -> Option<Cursor> {
+        let read = self.read(me, updates.iter().map(|update| update.get()));
+        let last = read.iter().filter_map(|read| read.number).max().unwrap_or_default();
+        let cursor = Cursor { next: last + 1, at: self.clock.now() };
+        let taken = self.take_in(intake, &read, (CURSOR, cursor.to_text()), shutdown).await;
+        self.pulse.beats(self.clock.now());
+        (taken == Taken::In).then_some(cursor)
+    }
+
+    /// How long to leave Telegram alone at least after a poll that failed.
+    fn judge_poll(&self, error: &ApiError) -> Result<Duration, ChannelError> {
+        let problem = match error.refusal() {
+            Some(refusal) if is_unknown_token(refusal.code) => {
+                self.pulse.fails("Telegram does not know the token".to_owned());
+                return Err(ChannelError::Unauthorized(refusal.to_string()));
+            }
+            Some(refusal) if refusal.code == 409 && is_about_webhook(refusal) => {
+                "a webhook was set for this bot by something else: it is removed (409)".to_owned()
+            }
+            Some(refusal) if refusal.code == 409 => {
+                "another program polls with this bot's token, which only one can do (409)".to_owned()
+            }
+            _ => format!("polling fails: {error}"),
+        };
+        tracing::warn!(channel = %self.channel, %error, problem, "polling failed, trying again");
+        self.pulse.fails(problem);
+        let limited = error.refusal().filter(|refusal| refusal.code == 429);
+        Ok(limited.map(Refusal::limit).unwrap_or_default())
+    }
+}
+
+fn is_about_webhook(refusal: &Refusal) -> bool {
+    refusal.code == 409 && refusal.description.contains("webhook")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+
+    #[test]
+    fn the_cursor_is_forgotten_before_the_numbers_begin_anew() {
+        let cursor = Cursor { next: 42, at: Timestamp::from_millis(DAY_MS) };
+
+        assert_eq!(Cursor::parse(&cursor.to_text()), Some(cursor));
+        assert_eq!(cursor.offset(Timestamp::from_millis(6 * DAY_MS)), Some(42));
+        assert_eq!(cursor.offset(Timestamp::from_millis(7 * DAY_MS)), None);
+    }
+
+    #[test]
+    fn a_poll_that_stalls_is_given_up_before_the_channel_counts_as_dead() {
+        for seconds in [1, 30, 50] {
+            let poll = Duration::from_secs(seconds);
+            assert!(poll + margin(poll) < stale_after(poll));
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Which emoji can be reactions, and what stands for those that cannot.
+
+use std::collections::BTreeMap;
+
+/// The emoji that bots may react with (<https://core.telegram.org/bots/api#reactiontypeemoji>). A chat may
+/// allow fewer.
+pub(crate) const ALLOWED: [&str; 73] = [
+    "👍",
+    "👎",
+    "❤",
+    "🔥",
+    "🥰",
+    "👏",
+    "😁",
+    "🤔",
+    "🤯",
+    "😱",
+    "🤬",
+    "😢",
+    "🎉",
+    "🤩",
+    "🤮",
+    "💩",
+    "🙏",
+    "👌",
+    "🕊",
+    "🤡",
+    "🥱",
+    "🥴",
+    "😍",
+    "🐳",
+    "❤‍🔥",
+    "🌚",
+    "🌭",
+    "💯",
+    "🤣",
+    "⚡",
+    "🍌",
+    "🏆",
+    "💔",
+    "🤨",
+    "😐",
+    "🍓",
+    "🍾",
+    "💋",
+    "🖕",
+    "😈",
+    "😴",
+    "😭",
+    "🤓",
+    "👻",
+    "👨‍💻",
+    "👀",
+    "🎃",
+    "🙈",
+    "😇",
+    "😨",
+    "🤝",
+    "✍",
+    "🤗",
+    "🫡",
+    "🎅",
+    "🎄",
+    "☃",
+    "💅",
+    "🤪",
+    "🗿",
+    "🆒",
+    "💘",
+    "🙉",
+    "🦄",
+    "😘",
+    "💊",
+    "🙊",
+    "😎",
+    "👾",
+    "🤷‍♂",
+    "🤷",
+    "🤷‍♀",
+    "😡",
+];
+
+/// What stands for common emoji that are none of [`ALLOWED`].
+const STAND_INS: [(&str, &str); 29] = [
+    ("✅", "👍"),
+    ("☑", "👍"),
+    ("✔", "👍"),
+    ("🆗", "👌"),
+    ("🙂", "😁"),
+    ("😊", "😁"),
+    ("😀", "😁"),
+    ("😃", "😁"),
+    ("😄", "😁"),
+    ("😂", "🤣"),
+    ("🙌", "👏"),
+    ("💪", "🔥"),
+    ("🚀", "🔥"),
+    ("✨", "🎉"),
+    ("🥳", "🎉"),
+    ("⭐", "🏆"),
+    ("🌟", "🏆"),
+    ("💡", "🤔"),
+    ("❓", "🤔"),
+    ("⚠", "🤔"),
+    ("❗", "⚡"),
+    ("❌", "👎"),
+    ("🚫", "👎"),
+    ("⛔", "👎"),
+    ("⏳", "👀"),
+    ("⌛", "👀"),
+    ("🔍", "👀"),
+    ("📝", "✍"),
+    ("👋", "🤝"),
+];
+
+/// Whether Telegram has this reaction.
+pub(crate) fn is_allowed(emoji: &str) -> bool {
+    ALLOWED.contains(&bare(emoji).as_str())
+}
+
+/// Emoji to reactions.
+#[derive(Clone, Debug)]
+pub(crate) struct Reactions(BTreeMap<String, String>);
+
+impl Reactions {
+    /// With what the operator chose before what is built in.
+    pub(crate) fn new(chosen: &BTreeMap<String, String>) -> Self {
+        let built_in = STAND_INS.iter().map(|(emoji, reaction)| ((*emoji).to_owned(), (*reaction).to_owned()));
+        let chosen = chosen.iter().map(|(emoji, reaction)| (bare(emoji), bare(reaction)));
+        Self(built_in.chain(chosen).collect())
+    }
+
+    /// The reaction for an emoji; `None` where there is none.
+    pub(crate) fn of(&self, emoji: &str) -> Option<String> {
+        let emoji = bare(emoji);
+        if let Some(reaction) = self.0.get(&emoji) {
+            return Some(reaction.clone());
+        }
+        is_allowed(&emoji).then_some(emoji)
+    }
+
+    /// Every emoji that [`of`](Self::of) has a reaction for.
+    pub(crate) fn known(&self) -> Vec<String> {
+        let mapped = self.0.keys().filter(|emoji| !ALLOWED.contains(&emoji.as_str()));
+        ALLOWED.iter().map(|emoji| (*emoji).to_owned()).chain(mapped.cloned()).collect()
+    }
+}
+
+/// An emoji without what only changes its looks: Telegram's list has none of it.
+fn bare(emoji: &str) -> String {
+    emoji.trim().chars().filter(|c| !matches!(c, '\u{fe0e}' | '\u{fe0f}' | '\u{1f3fb}'..='\u{1f3ff}')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_emoji_becomes_one_that_telegram_has() {
+        let reactions = Reactions::new(&BTreeMap::new());
+
+        assert_eq!(reactions.of("👍").as_deref(), Some("👍"));
+        assert_eq!(reactions.of("❤️").as_deref(), Some("❤"));
+        assert_eq!(reactions.of("👍🏽").as_deref(), Some("👍"));
+        assert_eq!(reactions.of("✅").as_deref(), Some("👍"));
+        assert_eq!(reactions.of("⚠️").as_deref(), Some("🤔"));
+        assert_eq!(reactions.of("🥦"), None);
+    }
+
+    #[test]
+    fn what_the_operator_chose_goes_first() {
+        let chosen = [("✅", "🎉"), ("🥦", "👍")].map(|(emoji, to)| (emoji.to_owned(), to.to_owned()));
+
+        let reactions = Reactions::new(&BTreeMap::from(chosen));
+
+        assert_eq!(reactions.of("✅").as_deref(), Some("🎉"));
+        assert_eq!(reactions.of("🥦").as_deref(), Some("👍"));
+    }
+
+    #[test]
+    fn everything_known_has_a_reaction() {
+        let reactions = Reactions::new(&BTreeMap::new());
+
+        assert!(STAND_INS.iter().all(|(emoji, to)| !is_allowed(emoji) && is_allowed(to)));
+        assert!(reactions.known().iter().all(|emoji| reactions.of(emoji).is_some_and(|to| is_allowed(&to))));
+    }
+}

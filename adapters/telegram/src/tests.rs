@@ -1,0 +1,44 @@
+//! The adapter as a whole.
+
+use std::{sync::Arc, time::Duration};
+
+use rejoinder_core::SystemClock;
+use url::Url;
+
+use super::*;
+
+/// A bot of the server at `api_url`.
+pub(crate) fn bot(api_url: &str) -> Telegram {
+    bot_with(api_url, TelegramOptions::default())
+}
+
+/// The same, with other options.
+pub(crate) fn bot_with(api_url: &str, options: TelegramOptions) -> Telegram {
+    let options =
+        TelegramOptions { token: "7:test".into(), api_url: Url::parse(api_url).expect("an address"), ..options };
+    let http = Client::builder().connect_timeout(Duration::from_secs(5)).build().expect("a client");
+    Telegram::new(ChannelId::new("telegram", "main"), options, Arc::new(SystemClock), http).expect("sound options")
+}
+
+#[test]
+fn what_can_be_done_depends_on_the_place() {
+    let bot = bot("http://127.0.0.1:1");
+    let at = |chat: &str| bot.capabilities(&ConversationRef::new(bot.channel.clone(), chat));
+
+    assert!(at("42").draft_interval < at("-42").draft_interval);
+    assert!(at("42").conversation_rate.expect("a rate").per < at("-42").conversation_rate.expect("a rate").per);
+}
+
+#[test]
+fn drafts_are_shown_as_the_operator_chose() {
+    let drafts = |streaming, chat: &str| {
+        let bot = bot_with("http://127.0.0.1:1", TelegramOptions { streaming, ..TelegramOptions::default() });
+        let capabilities = bot.capabilities(&ConversationRef::new(bot.channel.clone(), chat));
+        (capabilities.drafts != rejoinder_core::Support::No, capabilities.drafts_are_messages)
+    };
+
+    assert_eq!(drafts(Streaming::Edit, "-42"), (true, true));
+    assert_eq!(drafts(Streaming::Draft, "42"), (true, false));
+    assert_eq!(drafts(Streaming::Draft, "-42"), (false, false));
+    assert_eq!(drafts(Streaming::Off, "42"), (false, false));
+}

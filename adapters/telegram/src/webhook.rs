@@ -1,0 +1,261 @@
+//! Updates that Telegram posts (<https://core.telegram.org/bots/api#setwebhook>).
+//!
+//! A post is answered with 200 once the update is durable. With 503 and `Retry-After` Telegram waits as long
+//! as we say, and keeps the order: nothing has to be kept in memory.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Path, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing,
+};
+use rejoinder_core::{ChannelAdapter, ChannelError, Intake, Timestamp};
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use teloxide::payloads::{GetWebhookInfo, SetWebhook};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Open, Telegram,
+    api::ApiError,
+    backoff::Backoff,
+    check::{BotProfile, is_unknown_token},
+    options::{Mode, WebhookOptions},
+    payload::WebhookInfo,
+    polling::ALLOWED,
+};
+
+/// The largest update that is taken, in bytes.
+const BODY_LIMIT: usize = 1 << 20;
+
+/// How long a body may take to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How long an update may take to become durable before Telegram is asked to come again.
+const STORE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// When Telegram shall come again.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
+
+/// How often Telegram is asked how it gets on with us.
+const WATCH_EVERY: Duration = Duration::from_mins(1);
+
+const SECRET: &str = "x-telegram-bot-api-secret-token";
+
+/// What Telegram must show.
+pub(crate) struct Door {
+    secret: SecretString,
+    digest: [u8; 32],
+}
+
+impl Door {
+    pub(crate) fn new(name: &str, token: &SecretString, options: &WebhookOptions) -> Self {
+        let secret = options.secret.clone().unwrap_or_else(|| {
+            // The same after every start, so that posts under way are still let in.
+            let made = Sha256::new()
+                .chain_update(b"rejoinder telegram webhook\0")
+                .chain_update(name)
+                .chain_update(b"\0")
+                .chain_update(token.expose_secret());
+            hex::encode(made.finalize()).into()
+        });
+        let digest = Sha256::digest(secret.expose_secret()).into();
+        Self { secret, digest }
+    }
+
+    /// In constant time, whatever is shown.
+    fn opens_for(&self, headers: &HeaderMap) -> bool {
+        let shown = headers.get(SECRET).map_or(&[][..], HeaderValue::as_bytes);
+        Sha256::digest(shown).ct_eq(&self.digest).into()
+    }
+}
+
+type Bots = HashMap<String, Arc<Telegram>>;
+
+/// Serves `/telegram/{name}` for those of `bots` whose updates are posted.
+///
+/// Bodies are bounded here, in size and in time.
+pub fn webhook_routes(bots: impl IntoIterator<Item = Arc<Telegram>>) -> Router {
+    let bots: Bots = bots.into_iter().map(|bot| (bot.channel().name().to_owned(), bot)).collect();
+    Router::new().route("/telegram/{name}", routing::post(receive)).with_state(Arc::new(bots))
+}
+
+async fn receive(State(bots): State<Arc<Bots>>, Path(name): Path<String>, headers: HeaderMap, body: Body) -> Response {
+    let Some((bot, door)) = bots.get(&name).and_then(|bot| Some((bot, bot.door.as_ref()?))) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    if !door.opens_for(&headers) {
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
+    let Some(open) = bot.open() else { return not_now() };
+    let body = match tokio::time::timeout(BODY_TIMEOUT, axum::body::to_bytes(body, BODY_LIMIT)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => return StatusCode::PAYLOAD_TOO_LARGE.into_response(),
+        Err(_) => return StatusCode::REQUEST_TIMEOUT.into_response(),
+    };
+    let Ok(raw) = std::str::from_utf8(&body) else { return StatusCode::BAD_REQUEST.into_response() };
+    if serde_json::from_str::<serde::de::IgnoredAny>(raw).is_err() {
+        return StatusCode::BAD_REQUEST.into_response();
+    }
+    bot.receive(&open, raw).await
+}
+
+fn not_now() -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, RETRY_AFTER)]).into_response()
+}
+
+/// Closes the door also when `listen` is dropped.
+struct Closing<'a>(&'a Telegram);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.set_open(None);
+    }
+}
+
+impl Telegram {
+    async fn receive(&self, open: &Open, raw: &str) -> Response {
+        let read = self.read(&open.me, std::iter::once(raw));
+        let events = read.iter().map(|read| read.event.clone()).collect();
+        let accepted = tokio::select! {
+            accepted = open.intake.accept_all(events, None) => accepted,
+            () = self.clock.sleep(STORE_TIMEOUT) => return not_now(),
+        };
+        match accepted {
+            Ok(accepted) => {
+                self.are_in(&read, &accepted);
+                self.pulse.beats(self.clock.now());
+                StatusCode::OK.into_response()
+            }
+            Err(error) => {
+                tracing::debug!(channel = %self.channel, %error, "an update was not taken in");
+                not_now()
+            }
+        }
+    }
+
+    /// Has Telegram post updates until `shutdown`, and watches that it can.
+    pub(crate) async fn listen(
+        &self,
+        me: &BotProfile,
+        intake: &Intake,
+        shutdown: &CancellationToken,
+    ) -> Result<(), ChannelError> {
+        let Mode::Webhook(webhook) = &self.options.mode else { return Ok(()) };
+        let _closing = Closing(self);
+        self.set_open(Some(Open { intake: intake.clone(), me: me.clone() }));
+        let mut backoff = Backoff::default();
+        let mut is_set = false;
+        let mut looked_at = self.clock.now();
+        loop {
+            let asked = async {
+                if is_set { self.watch_webhook(webhook, looked_at).await } else { self.set_webhook(webhook).await }
+            };
+            let asked = tokio::select! {
+                asked = asked => asked,
+                () = shutdown.cancelled() => return Ok(()),
+            };
+            let pause = match asked {
+                Ok(is_ours) => {
+                    is_set = is_ours;
+                    backoff.reset();
+                    looked_at = self.clock.now();
+                    if is_ours { WATCH_EVERY } else { Duration::ZERO }
+                }
+                Err(error) => {
+                    let problem = if is_set { "Telegram cannot be asked" } else { "the webhook cannot be set" };
+                    tracing::warn!(channel = %self.channel, %error, "{problem}, trying again");
+                    self.pulse.fails(format!("{problem}: {error}"));
+                    if let Some(refusal) = error.refusal().filter(|refusal| is_unknown_token(refusal.code)) {
+                        return Err(ChannelError::Unauthorized(refusal.to_string()));
+                    }
+                    let limit = error.refusal().filter(|refusal| refusal.code == 429);
+                    backoff.pause().max(limit.map(crate::api::Refusal::limit).unwrap_or_default())
+                }
+            };
+            if !self.pause(pause, shutdown).await {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn set_webhook(&self, webhook: &WebhookOptions) -> Result<bool, ApiError> {
+        let mut payload = SetWebhook::new(webhook.url.clone());
+        payload.secret_token = self.door.as_ref().map(|door| door.secret.expose_secret().to_owned());
+        payload.max_connections = Some(webhook.max_connections);
+        payload.allowed_updates = Some(ALLOWED.to_vec());
+        self.api.call::<_, bool>(&payload).await?;
+        self.pulse.beats(self.clock.now());
+        Ok(true)
+    }
+
+    /// Asks Telegram how it gets on with us; whether it still posts to us.
+    async fn watch_webhook(&self, webhook: &WebhookOptions, since: Timestamp) -> Result<bool, ApiError> {
+        let info: WebhookInfo = self.api.call(&GetWebhookInfo::new()).await?;
+        if info.url != webhook.url.as_str() {
+            tracing::warn!(channel = %self.channel, "the webhook was changed by something else: it is set again");
+            return Ok(false);
+        }
+        let failed_at = info.last_error_date.map(|date| Timestamp::from_millis(date.saturating_mul(1000)));
+        // The platform's clock is not ours: an error of the last few seconds is a new one.
+        let is_new = failed_at.is_some_and(|at| at + WATCH_EVERY >= since);
+        match info.last_error_message {
+            Some(why) if is_new && info.pending_update_count > 0 => {
+                tracing::warn!(channel = %self.channel, why, "Telegram cannot reach the webhook");
+                self.pulse.fails(format!("Telegram cannot reach the webhook: {why}"));
+            }
+            _ => self.pulse.beats(self.clock.now()),
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use url::Url;
+
+    use super::*;
+
+    fn door(secret: Option<&str>) -> Door {
+        let options = WebhookOptions::new(Url::parse("https://example.org/telegram/main").expect("an address"));
+        Door::new("main", &"1:a".into(), &WebhookOptions { secret: secret.map(Into::into), ..options })
+    }
+
+    fn showing(secret: &str) -> HeaderMap {
+        HeaderMap::from_iter([(SECRET.parse().expect("a name"), secret.parse().expect("a value"))])
+    }
+
+    #[test]
+    fn only_who_shows_the_secret_is_let_in() {
+        let door = door(Some("right"));
+
+        assert!(door.opens_for(&showing("right")));
+        assert!(!door.opens_for(&showing("wrong")));
+        assert!(!door.opens_for(&showing("")));
+        assert!(!door.opens_for(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn a_secret_of_our_own_making_stays_and_is_another_ones_for_another_bot() {
+        let (one, again) = (door(None), door(None));
+        let options = WebhookOptions::new(Url::parse("https://example.org/telegram/main").expect("an address"));
+        let other = Door::new("main", &"2:a".into(), &options);
+
+        assert_eq!(one.secret.expose_secret(), again.secret.expose_secret());
+        assert_ne!(one.secret.expose_secret(), other.secret.expose_secret());
+        assert!(
+            crate::options::TelegramOptions {
+                token: "1:a".into(),
+                mode: Mode::Webhook(WebhookOptions { secret: Some(one.secret), ..options }),
+                ..Default::default()
+            }
+            .check()
+            .is_ok()
+        );
+    }
+}
