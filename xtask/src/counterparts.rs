@@ -8,6 +8,8 @@
 //! whether it was there already, and list it.
 
 mod chromium;
+mod debian;
+mod faketime;
 mod node;
 mod stamp;
 
@@ -23,7 +25,8 @@ use anyhow::{Context, Result};
 use crate::workspace::Workspace;
 
 /// What is set up, in order.
-const STEPS: &[(&str, Step)] = &[("node packages", node::install), ("chromium", chromium::install)];
+const STEPS: &[(&str, Step)] =
+    &[("node packages", node::install), ("chromium", chromium::install), ("faketime", faketime::install)];
 
 type Step = fn(&Places) -> Result<Found>;
 
@@ -47,6 +50,7 @@ struct Places {
 pub(crate) struct Counterparts {
     folder: PathBuf,
     chromium: PathBuf,
+    faketime: PathBuf,
 }
 
 impl Counterparts {
@@ -58,6 +62,11 @@ impl Counterparts {
     /// The browser.
     pub(crate) fn chromium(&self) -> &Path {
         &self.chromium
+    }
+
+    /// The library that changes the time of a process.
+    pub(crate) fn faketime(&self) -> &Path {
+        &self.faketime
     }
 }
 
@@ -85,5 +94,5 @@ pub(crate) fn set_up(workspace: &Workspace) -> Result<Counterparts> {
             Found::Installed => println!("installed in {:.1} s", started.elapsed().as_secs_f64()),
         }
     }
-    Ok(Counterparts { chromium: chromium::path(), folder: places.installed })
+    Ok(Counterparts { chromium: chromium::path(), faketime: faketime::path(), folder: places.installed })
 }

@@ -14,7 +14,7 @@ use crate::{counterparts, process, tally::Tally, workspace::Workspace};
 /// Set up what the tests need, then run all tests.
 ///
 /// Needs Node.js 20.15 or newer with npm. What can be installed is installed into target/counterparts, once; a
-/// Chromium that is missing is installed with apt-get (set CHROMIUM to the path of one you have to use
+/// Chromium or libfaketime that is missing is installed with apt-get (set CHROMIUM to the path of one you have to use
 /// that instead).
 ///
 /// The last line is `N passed, N failed`.
@@ -38,6 +38,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     cargo.env("REJOINDER_BIN", workspace.binary("debug"));
     cargo.env("REJOINDER_COUNTERPARTS", counterparts.folder());
     cargo.env("CHROMIUM", counterparts.chromium());
+    cargo.env("REJOINDER_FAKETIME", counterparts.faketime());
     cargo.stdout(Stdio::piped());
     let mut child = cargo.spawn().map_err(|error| process::not_started(&cargo, error))?;
     let tally = tee(BufReader::new(child.stdout.take().context("the tests have no output")?))?;

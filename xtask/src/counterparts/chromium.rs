@@ -4,15 +4,12 @@
 
 use std::{
     env,
-    io::{self, IsTerminal},
     path::{Path, PathBuf},
-    process::Command,
 };
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
-use super::{Found, Places};
-use crate::process;
+use super::{Found, Places, debian};
 
 const DEBIAN: &str = "/usr/bin/chromium";
 /// The font is for the emoji on the pages: without one a screenshot shows boxes.
@@ -34,11 +31,7 @@ pub(super) fn install(_: &Places) -> Result<Found> {
     if Path::new(DEBIAN).is_file() {
         return Ok(Found::Present);
     }
-    if !process::exists("apt-get")? {
-        bail!("there is no {DEBIAN} and no apt-get to install it with: {BY_HAND}");
-    }
-    process::quiet(apt_get()?.arg("update"))?;
-    process::quiet(apt_get()?.args(["install", "--yes", "--no-install-recommends"]).args(PACKAGES))?;
+    debian::install(&PACKAGES).with_context(|| format!("there is no {DEBIAN}: {BY_HAND}"))?;
     if !Path::new(DEBIAN).is_file() {
         bail!("this system's chromium package brings no {DEBIAN}: {BY_HAND}");
     }
@@ -47,31 +40,4 @@ pub(super) fn install(_: &Places) -> Result<Found> {
 
 fn chosen() -> Option<PathBuf> {
     env::var_os("CHROMIUM").filter(|path| !path.is_empty()).map(PathBuf::from)
-}
-
-/// `apt-get` as root. Waits for another one that is at work.
-fn apt_get() -> Result<Command> {
-    let mut command = as_root()?;
-    command.args(["DEBIAN_FRONTEND=noninteractive", "apt-get", "--quiet", "--option", "Acquire::Retries=3"]);
-    command.args(["--option", "DPkg::Lock::Timeout=300"]);
-    Ok(command)
-}
-
-/// `env`, which takes variables and a command, with `sudo` before it where we are not root.
-fn as_root() -> Result<Command> {
-    if process::read(Command::new("id").arg("-u"))?.trim() == "0" {
-        return Ok(Command::new("env"));
-    }
-    if !process::exists("sudo")? {
-        bail!(
-            "installing with apt-get needs root, and there is no sudo: run `apt-get install {}` as root",
-            PACKAGES.join(" ")
-        );
-    }
-    let mut sudo = Command::new("sudo");
-    if !io::stdin().is_terminal() {
-        sudo.arg("--non-interactive");
-    }
-    sudo.arg("env");
-    Ok(sudo)
 }

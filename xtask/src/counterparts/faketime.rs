@@ -1,0 +1,26 @@
+//! A library that changes the time of a process: clocks that jump, and hours that pass in seconds.
+
+use std::{
+    env::consts::ARCH,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Result, bail};
+
+use super::{Found, Places, debian};
+
+/// Where it is, once [`install`] is done.
+pub(super) fn path() -> PathBuf {
+    Path::new("/usr/lib").join(format!("{ARCH}-linux-gnu/faketime/libfaketimeMT.so.1"))
+}
+
+pub(super) fn install(_: &Places) -> Result<Found> {
+    if path().is_file() {
+        return Ok(Found::Present);
+    }
+    debian::install(&["libfaketime"])?;
+    if !path().is_file() {
+        bail!("this system's package libfaketime brings no {}", path().display());
+    }
+    Ok(Found::Installed)
+}
