@@ -136,6 +136,7 @@ impl Api {
             description: self.without_token(description),
             retry_after: parameters.and_then(|it| it.retry_after).map(Duration::from_secs),
             migrate_to: parameters.and_then(|it| it.migrate_to_chat_id),
+            is_telegrams: true,
         })
     }
 

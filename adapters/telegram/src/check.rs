@@ -65,16 +65,11 @@ pub async fn check(http: &Client, api_url: &Url, token: &SecretString) -> Result
     }
     let api = Api::new(http.clone(), api_url.clone(), token.clone());
     who_am_i(&api).await.map_err(|error| match error.refusal() {
-        Some(refusal) if is_unknown_token(refusal.code) => CheckError::Unknown,
+        Some(refusal) if refusal.is_about_token(true) => CheckError::Unknown,
         _ => CheckError::Unreachable(error.to_string()),
     })
 }
 
 pub(crate) async fn who_am_i(api: &Api) -> Result<BotProfile, ApiError> {
     api.call(&GetMe::new()).await
-}
-
-/// Telegram answers 404 for a token that could never be one, and 401 for one that was revoked.
-pub(crate) const fn is_unknown_token(code: u16) -> bool {
-    matches!(code, 401 | 404)
 }

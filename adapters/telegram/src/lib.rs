@@ -97,6 +97,9 @@ pub use self::{
 /// How many turns' messages are remembered, for the drafts of their answers.
 const ASKED: usize = 4096;
 
+/// How long the end waits for calls that nothing hangs on.
+const LAST_CALLS: Duration = Duration::from_secs(2);
+
 /// One bot.
 pub struct Telegram {
     channel: ChannelId,
@@ -190,7 +193,7 @@ impl Telegram {
                 Ok(me) => return Ok(Some(me)),
                 Err(error) => error,
             };
-            if let Some(refusal) = error.refusal().filter(|refusal| check::is_unknown_token(refusal.code)) {
+            if let Some(refusal) = error.refusal().filter(|refusal| refusal.is_about_token(true)) {
                 self.pulse.fails("Telegram does not know the token".to_owned());
                 return Err(ChannelError::Unauthorized(refusal.to_string()));
             }
@@ -245,11 +248,21 @@ impl ChannelAdapter for Telegram {
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
         let Some(me) = self.who_am_i(&shutdown).await? else { return Ok(()) };
         tracing::info!(channel = %self.channel, bot = me.username, "Telegram knows us");
-        self.list_commands().await;
-        match self.options.mode {
+        tokio::select! {
+            () = self.list_commands() => {}
+            () = shutdown.cancelled() => return Ok(()),
+        }
+        let result = match self.options.mode {
             Mode::Polling => self.poll(&me, &intake, &shutdown).await,
             Mode::Webhook(_) => self.listen(&me, &intake, &shutdown).await,
+        };
+        self.tasks.close();
+        tokio::select! {
+            () = self.tasks.wait() => {}
+            () = self.clock.sleep(LAST_CALLS) => {}
         }
+        self.tasks.reopen();
+        result
     }
 
     async fn fetch(&self, attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {

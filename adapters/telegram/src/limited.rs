@@ -14,20 +14,24 @@ use rejoinder_core::{Scope, Timestamp};
 /// How many private chats are limited at one time when it is the bot that is.
 const CHATS: usize = 3;
 
-/// The private chats that are limited.
+/// The chats that are limited.
 #[derive(Debug, Default)]
 pub(crate) struct Limited(Mutex<HashMap<i64, Timestamp>>);
 
 impl Limited {
     /// What a 429 to `chat` blocks for `pause`.
     pub(crate) fn scope(&self, chat: i64, pause: Duration, now: Timestamp) -> Scope {
-        if chat < 0 {
-            return Scope::Conversation;
-        }
         let mut limited = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         limited.retain(|_, until| *until > now);
         limited.insert(chat, now + pause);
-        if limited.len() < CHATS { Scope::Conversation } else { Scope::Account }
+        let people = limited.keys().filter(|chat| **chat > 0).count();
+        if chat > 0 && people >= CHATS { Scope::Account } else { Scope::Conversation }
+    }
+
+    /// For how long a chat is limited still: what is not worth waiting for is not even tried.
+    pub(crate) fn left(&self, chat: i64, now: Timestamp) -> Option<Duration> {
+        let limited = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        limited.get(&chat).map(|until| until.since(now)).filter(|left| !left.is_zero())
     }
 }
 
@@ -50,6 +54,16 @@ mod tests {
             assert_eq!(limited.scope(1, PAUSE, at(second)), Scope::Conversation);
             assert_eq!(limited.scope(-100 - second, PAUSE, at(second)), Scope::Conversation);
         }
+    }
+
+    #[test]
+    fn a_chat_is_limited_until_its_time_has_come() {
+        let limited = Limited::default();
+        limited.scope(-100, PAUSE, at(0));
+
+        assert_eq!(limited.left(-100, at(2)), Some(Duration::from_secs(3)));
+        assert_eq!(limited.left(-100, at(5)), None);
+        assert_eq!(limited.left(1, at(2)), None);
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod judge;
 
 use std::time::Duration;
 
-use rejoinder_core::{Action, Content, Delivery, DeliveryError, Receipt, TurnId, Via};
+use rejoinder_core::{Action, Content, Delivery, DeliveryError, Receipt, Scope, TurnId, Via};
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -162,6 +162,7 @@ impl Telegram {
         text: &str,
         message: Option<&str>,
     ) -> Result<Receipt, DeliveryError> {
+        self.is_worth_trying(address)?;
         match (self.drafts(address.is_private), message) {
             (Drafts::No, _) => Err(DeliveryError::Unsupported("drafts are not shown here".to_owned())),
             (Drafts::Bubbles, _) => self.draft_bubble(delivery, address, text).await,
@@ -209,6 +210,7 @@ impl Telegram {
             // There is no call for it: it ends with our message, or 5 seconds after the last notice.
             return Ok(receipt);
         }
+        self.is_worth_trying(address)?;
         let mut payload = SendChatAction::new(address.chat.clone(), ChatAction::Typing);
         payload.message_thread_id = address.thread;
         match self.api.ask::<bool>("sendChatAction", &payload, HINT_TIMEOUT).await {
@@ -227,6 +229,18 @@ impl Telegram {
                 Ok(Receipt::of(message))
             }
             Err(error) => Err(self.judge(address, error, Kind::Again)),
+        }
+    }
+
+    /// Whether a hint may go: one that is limited only makes the limit longer.
+    fn is_worth_trying(&self, address: &Address) -> Result<(), DeliveryError> {
+        match self.limited.left(address.number, self.clock.now()) {
+            None => Ok(()),
+            Some(retry_after) => Err(DeliveryError::Limited {
+                retry_after,
+                scope: Scope::Conversation,
+                detail: "the chat is limited still".to_owned(),
+            }),
         }
     }
 

@@ -18,7 +18,7 @@ use crate::{
     Telegram,
     api::{ApiError, Refusal},
     backoff::Backoff,
-    check::{BotProfile, is_unknown_token},
+    check::BotProfile,
     inbound::Taken,
 };
 
@@ -125,6 +125,7 @@ impl Telegram {
             backoff.reset();
             wait = self.options.poll_timeout;
             self.pulse.beats(self.clock.now());
+            self.pulse.outbound(None);
             if !updates.is_empty() {
                 let Some(next) = self.store(me, intake, &updates, shutdown).await else { return Ok(()) };
                 cursor = Some(next);
@@ -160,7 +161,7 @@ impl Telegram {
     /// How long to leave Telegram alone at least after a poll that failed.
     fn judge_poll(&self, error: &ApiError) -> Result<Duration, ChannelError> {
         let problem = match error.refusal() {
-            Some(refusal) if is_unknown_token(refusal.code) => {
+            Some(refusal) if refusal.is_about_token(true) => {
                 self.pulse.fails("Telegram does not know the token".to_owned());
                 return Err(ChannelError::Unauthorized(refusal.to_string()));
             }

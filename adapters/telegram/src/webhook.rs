@@ -24,7 +24,7 @@ use crate::{
     Open, Telegram,
     api::ApiError,
     backoff::Backoff,
-    check::{BotProfile, is_unknown_token},
+    check::BotProfile,
     options::{Mode, WebhookOptions},
     payload::WebhookInfo,
     polling::ALLOWED,
@@ -171,7 +171,7 @@ impl Telegram {
                     let problem = if is_set { "Telegram cannot be asked" } else { "the webhook cannot be set" };
                     tracing::warn!(channel = %self.channel, %error, "{problem}, trying again");
                     self.pulse.fails(format!("{problem}: {error}"));
-                    if let Some(refusal) = error.refusal().filter(|refusal| is_unknown_token(refusal.code)) {
+                    if let Some(refusal) = error.refusal().filter(|refusal| refusal.is_about_token(true)) {
                         return Err(ChannelError::Unauthorized(refusal.to_string()));
                     }
                     let limit = error.refusal().filter(|refusal| refusal.code == 429);
@@ -197,6 +197,7 @@ impl Telegram {
     /// Asks Telegram how it gets on with us; whether it still posts to us.
     async fn watch_webhook(&self, webhook: &WebhookOptions, since: Timestamp) -> Result<bool, ApiError> {
         let info: WebhookInfo = self.api.call(&GetWebhookInfo::new()).await?;
+        self.pulse.outbound(None);
         if info.url != webhook.url.as_str() {
             tracing::warn!(channel = %self.channel, "the webhook was changed by something else: it is set again");
             return Ok(false);

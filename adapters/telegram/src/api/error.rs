@@ -28,6 +28,8 @@ pub(crate) struct Refusal {
     pub(crate) retry_after: Option<Duration>,
     /// The new id of the chat.
     pub(crate) migrate_to: Option<i64>,
+    /// A Bot API server said it, and not something before it.
+    pub(crate) is_telegrams: bool,
 }
 
 /// How long we are limited when the server does not say.
@@ -35,7 +37,7 @@ const DEFAULT_LIMIT: Duration = Duration::from_secs(5);
 
 impl Refusal {
     pub(crate) const fn of(code: u16, description: String) -> Self {
-        Self { code, description, retry_after: None, migrate_to: None }
+        Self { code, description, retry_after: None, migrate_to: None, is_telegrams: false }
     }
 
     /// For how long we are limited.
@@ -109,9 +111,10 @@ impl Refusal {
                 ]))
     }
 
-    /// The token is none that the server knows.
-    pub(crate) const fn is_about_token(&self) -> bool {
-        self.code == 401
+    /// The token is none that the server knows. For one that could never be one it says that there is no such
+    /// address, as it does for a method that it does not know: `is_method_known` tells them apart.
+    pub(crate) const fn is_about_token(&self, is_method_known: bool) -> bool {
+        self.code == 401 || (self.code == 404 && self.is_telegrams && is_method_known)
     }
 }
 

@@ -25,7 +25,7 @@ impl Telegram {
         if let Some(chat) = refusal.migrate_to {
             return DeliveryError::Moved { chat: chat.to_string() };
         }
-        if refusal.is_about_token() {
+        if refusal.is_about_token(false) {
             return DeliveryError::Unauthorized(detail);
         }
         match refusal.code {
