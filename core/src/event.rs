@@ -77,6 +77,9 @@ pub enum EventKind {
         /// The new id.
         chat: String,
     },
+    /// Something was said that cannot be read: its key did not come. No agent is run; whoever is owed an
+    /// answer is told.
+    Unreadable,
     /// Somebody who may not talk to the agent wrote. Made by the intake, to tell them.
     Stranger,
     /// A change that is kept and given to nobody.

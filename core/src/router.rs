@@ -24,7 +24,7 @@ pub(crate) fn route(event: &InboundEvent, settings: &Settings) -> Route {
     }
     let channel = &event.conversation.channel;
     let is_said = match event.kind {
-        EventKind::Message | EventKind::Choice { .. } => true,
+        EventKind::Message | EventKind::Choice { .. } | EventKind::Unreadable => true,
         EventKind::Reaction { .. } if settings.tells_reactions.contains(channel) => false,
         EventKind::Reaction { .. } | EventKind::Moved { .. } | EventKind::Stranger | EventKind::Other => {
             return Route::Nowhere;

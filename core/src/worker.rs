@@ -31,6 +31,8 @@ enum Ended {
     Returned(Result<Outcome, AgentError>),
     /// The runtime panicked.
     Panicked(String),
+    /// There was nothing to give to the runtime.
+    Unreadable,
     /// A deadline or the person stopped it; what follows from that is stored already.
     Stopped,
     /// The gateway ended; the turn is a row, and is taken up at the next start.
@@ -92,6 +94,10 @@ impl Core {
                 let why = format!("the agent's runtime panicked: {message}");
                 ("failed", Some(why.clone()), Some(Event::Failed(why)))
             }
+            Ended::Unreadable => {
+                let why = "what was said cannot be read";
+                ("unreadable", Some(why.to_owned()), Some(Event::Unreadable(why.to_owned())))
+            }
             Ended::Stopped => ("stopped", None, None),
             Ended::Left => return false,
         };
@@ -116,6 +122,9 @@ impl Core {
         run: &Run,
         stop: &CancellationToken,
     ) -> (Ended, Option<Usage>, Option<Typing>) {
+        if turn.event.kind == EventKind::Unreadable {
+            return (Ended::Unreadable, None, None);
+        }
         let Some(runtime) = self.agents.get(&run.agent).cloned() else {
             let why = format!("agent `{}` is not configured any more", run.agent);
             return (Ended::Returned(Err(AgentError::Unreachable(why))), None, None);

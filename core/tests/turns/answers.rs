@@ -1,7 +1,7 @@
 //! What an agent makes of a turn, and what the person sees of it.
 
 use rejoinder_core::{
-    AgentTurn, Cause, Ladder, Policies, Rung, SendResult, Support,
+    AgentTurn, Cause, EventKind, InboundEvent, Ladder, Policies, Rung, SendResult, Support,
     conformance::scripted::{Fault, Script},
     store::TurnStatus,
 };
@@ -292,5 +292,25 @@ async fn a_slow_agent_defers_and_then_answers() {
 
     assert!(HARD_DEADLINE > SOFT_DEADLINE);
     assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL, "done"]);
+    gateway.at_rest().await;
+}
+
+/// What cannot be read is said so to whoever wrote it, and no agent is asked.
+#[tokio::test]
+async fn what_cannot_be_read_is_said_to_be() {
+    let ladder = Ladder::empty().with(Cause::Unreadable, vec![Rung::Say("silent".to_owned())]);
+    let gateway = Made::new()
+        .policy(rejoinder_core::Policy { ladder, ..policy() })
+        .always(Script::replies("Good morning."))
+        .start()
+        .await;
+
+    let unreadable = InboundEvent { kind: EventKind::Unreadable, ..said(&chat("ada"), "") };
+    let turn = gateway.receives(unreadable).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [SILENT]);
+    assert_eq!(gateway.agent("main").steps(), 0);
+    let obligation = gateway.dossier(turn).await.turn.obligation;
+    assert_eq!(obligation.fallback().map(|(cause, _)| cause), Some(Cause::Unreadable));
     gateway.at_rest().await;
 }
