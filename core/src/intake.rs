@@ -32,6 +32,8 @@ pub enum Accepted {
         turn: Option<TurnId>,
         /// The text it had then: another one under the same id is somebody's mistake.
         text: String,
+        /// The platform's id of who sent it then: another one's under the same id is a mistake as well.
+        sender: String,
     },
 }
 
@@ -285,7 +287,7 @@ impl Intake {
                 Accepted::Turn(id)
             }
             (Stored::Amended { turn }, _) => Accepted::Amended(turn),
-            (Stored::Duplicate { turn, text }, _) => Accepted::Duplicate { turn, text },
+            (Stored::Duplicate { turn, text, sender }, _) => Accepted::Duplicate { turn, text, sender },
             (Stored::Kept | Stored::Turn { .. }, _) => Accepted::Kept,
         }
     }

@@ -194,7 +194,13 @@ impl WebhookAdapter {
                 Some(watch) => reader.first_signal(turn, watch).await,
                 None => reader.accepted(turn),
             }),
-            Accepted::Duplicate { turn: Some(turn), text } => reader.replay(turn, &text, request.as_ref(), watch).await,
+            Accepted::Duplicate { turn: Some(turn), text, sender } => {
+                let is_same = request.as_ref().is_none_or(|request| request.text == text && request.sender == sender);
+                if !is_same {
+                    return Err(key_reused(turn));
+                }
+                reader.replay(turn, request.as_ref(), watch).await
+            }
             // Kept for an operator, and owed nothing: there is nothing to say and nothing to come.
             Accepted::Kept | Accepted::Duplicate { turn: None, .. } => Ok(StatusCode::NO_CONTENT.into_response()),
         }
@@ -224,6 +230,7 @@ impl WebhookAdapter {
 /// What a request asked, to compare with what its key was used for before.
 struct Requested {
     text: String,
+    sender: String,
     chat: Arc<str>,
     attachments: Vec<Attachment>,
 }
@@ -232,10 +239,20 @@ impl Requested {
     fn of(event: &InboundEvent) -> Self {
         Self {
             text: event.text.clone(),
+            sender: event.sender.id.clone(),
             chat: Arc::clone(&event.conversation.chat),
             attachments: event.attachments.clone(),
         }
     }
+}
+
+fn key_reused(turn: TurnId) -> Problem {
+    Problem::new(
+        StatusCode::CONFLICT,
+        "key-reused",
+        "The key was used before",
+        format!("the key was used with another body, for the turn {turn}"),
+    )
 }
 
 /// Whoever reads the response, and how.
@@ -261,25 +278,16 @@ impl Reader<'_> {
     async fn replay(
         &self,
         turn: TurnId,
-        text: &str,
         request: Option<&Requested>,
         watch: Option<Watch>,
     ) -> Result<Response, Problem> {
-        // Without a view there is nothing but the text to compare: the turn was removed since.
+        // Without a view there is nothing more to compare: the turn was removed since.
         let view = self.open.intake.view(turn).await.map_err(|error| unreadable(&error))?;
-        let is_same = request.is_none_or(|request| {
-            request.text == text
-                && view.as_ref().is_none_or(|view| {
-                    view.conversation.chat == request.chat && view.attachments == request.attachments
-                })
+        let is_same = request.zip(view.as_ref()).is_none_or(|(request, view)| {
+            view.conversation.chat == request.chat && view.attachments == request.attachments
         });
         if !is_same {
-            return Err(Problem::new(
-                StatusCode::CONFLICT,
-                "key-reused",
-                "The key was used before",
-                format!("the key was used with another body, for the turn {turn}"),
-            ));
+            return Err(key_reused(turn));
         }
         let mut response = match (view, watch) {
             (Some(view), _) if view.status != TurnStatus::Accepted => self.view(&view),

@@ -166,6 +166,22 @@ async fn the_same_key_with_another_body_is_a_conflict(#[case] other: Value) {
     hook.stop().await;
 }
 
+/// Nobody is given the answer to somebody else's question, in the same conversation and in the same words.
+#[tokio::test]
+async fn the_same_key_of_another_sender_is_a_conflict() {
+    let hook = Hook::start().await;
+    let request = |sender: &str| {
+        let body = json!({"message": "say hello", "sender": sender, "conversation": "trip"});
+        hook.post().header("idempotency-key", "k1").json(&body)
+    };
+    hook.send(request("ann")).await;
+
+    let answered = hook.send(request("bob")).await;
+
+    assert_eq!(answered.status, 409);
+    hook.stop().await;
+}
+
 /// M6.
 #[tokio::test]
 async fn a_signed_request_is_answered_once_and_its_result_has_an_address_that_opens_it() {

@@ -59,6 +59,8 @@ pub enum Stored {
         turn: Option<TurnId>,
         /// The text it had then, so that a key that is used for something else is noticed.
         text: String,
+        /// The platform's id of who sent it then, for the same reason.
+        sender: String,
     },
 }
 

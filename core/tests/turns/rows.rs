@@ -72,7 +72,8 @@ async fn the_same_event_again_is_the_same_turn() {
 
     let again = gateway.intake().accept(event).await.expect("accepted");
 
-    assert_eq!(again, Accepted::Duplicate { turn: Some(turn), text: "hello".to_owned() });
+    let (text, sender) = ("hello".to_owned(), "ada".to_owned());
+    assert_eq!(again, Accepted::Duplicate { turn: Some(turn), text, sender });
     gateway.at_rest().await;
 }
 

@@ -10,6 +10,11 @@ use crate::{
     store::{CursorMove, NewEvent, RunStart, Stored},
 };
 
+/// What the event with the key 1 is when it comes again.
+fn duplicate(turn: Option<TurnId>) -> Stored {
+    Stored::Duplicate { turn, text: "text of 1".to_owned(), sender: "ann".to_owned() }
+}
+
 fn turn_of(event: &NewEvent) -> TurnId {
     event.turn.as_ref().expect("it has a turn").id
 }
@@ -19,13 +24,14 @@ pub async fn an_event_is_accepted_once(subject: &mut impl Subject) {
     let store = subject.store();
     let first = new_turn(said(&chat("a"), "1"));
     let mut again = new_turn(said(&chat("a"), "1"));
-    again.event = Arc::new(InboundEvent { text: "something else".to_owned(), ..(*again.event).clone() });
+    let bob = Sender { id: "bob".to_owned(), ..again.event.sender.clone() };
+    again.event = Arc::new(InboundEvent { text: "something else".to_owned(), sender: bob, ..(*again.event).clone() });
     let (id, other) = (turn_of(&first), turn_of(&again));
 
     let stored = accept_one(&*store, first).await;
     assert!(matches!(stored, Stored::Turn { has_history: false, .. }), "{stored:?}");
     let stored = accept_one(&*store, again).await;
-    assert_eq!(stored, Stored::Duplicate { turn: Some(id), text: "text of 1".to_owned() });
+    assert_eq!(stored, duplicate(Some(id)));
     assert!(store.turn(id).await.expect("turns are read").is_some());
     assert!(store.turn(other).await.expect("turns are read").is_none());
 }
@@ -47,7 +53,7 @@ pub async fn the_same_event_twice_at_once_is_one_turn(subject: &mut impl Subject
     };
     let turns: Vec<Option<TurnId>> = stored.iter().map(turn).collect();
     assert_eq!(turns, [None, None, Some(ids[0]), None, Some(ids[1]), Some(ids[3])]);
-    assert_eq!(store.waiting(None, 10).await.expect("turns are read").len(), 3);
+    assert_eq!(store.backlog().await.expect("the backlog is read").waiting, 3);
 }
 
 /// E6.
@@ -62,7 +68,7 @@ pub async fn of_many_that_bring_the_same_event_one_opens_the_turn(subject: &mut 
     assert_eq!(stored.iter().filter(|stored| matches!(stored, Stored::Turn { .. })).count(), 1);
     let waiting = store.waiting(None, 10).await.expect("turns are read");
     assert_eq!(waiting.len(), 1);
-    let duplicate = Stored::Duplicate { turn: Some(waiting[0].turn), text: "text of 1".to_owned() };
+    let duplicate = duplicate(Some(waiting[0].turn));
     assert_eq!(stored.iter().filter(|stored| **stored == duplicate).count(), 63);
 }
 
@@ -89,8 +95,7 @@ pub async fn what_is_no_turn_is_kept(subject: &mut impl Subject) {
     let store = subject.store();
     let kept = || NewEvent { turn: None, ..new_turn(said(&chat("a"), "1")) };
     assert_eq!(accept_one(&*store, kept()).await, Stored::Kept);
-    let duplicate = Stored::Duplicate { turn: None, text: "text of 1".to_owned() };
-    assert_eq!(accept_one(&*store, kept()).await, duplicate);
+    assert_eq!(accept_one(&*store, kept()).await, duplicate(None));
     assert!(store.waiting(None, 10).await.expect("turns are read").is_empty());
 }
 

@@ -40,7 +40,7 @@ pub async fn a_restart_keeps_everything(subject: &mut impl Subject) {
     assert_eq!(store.interrupted().await.expect("deliveries are read")[0].id, delivery);
     assert_eq!(store.transcript(running.session, 10).await.expect("transcripts are read"), [line]);
     let again = super::accept_one(&*store, super::new_turn(said(&chat("a"), "1"))).await;
-    assert_eq!(again, Stored::Duplicate { turn: Some(waiting.id), text: "text of 1".to_owned() });
+    assert!(matches!(again, Stored::Duplicate { turn: Some(turn), .. } if turn == waiting.id), "{again:?}");
     let recovered = running.on(Event::Recovered, 3);
     assert_eq!(super::commit(&*store, recovered).await, Commit::Done);
 }

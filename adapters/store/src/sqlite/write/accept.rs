@@ -106,7 +106,7 @@ async fn duplicates(connection: &mut SqliteConnection, events: &[&NewEvent]) -> 
     }
     let duplicate = |row: &sqlx::sqlite::SqliteRow| {
         let turn: Option<Uuid> = row.try_get(0)?;
-        Ok(Stored::Duplicate { turn: turn.map(TurnId::from), text: row.try_get(1)? })
+        Ok(Stored::Duplicate { turn: turn.map(TurnId::from), text: row.try_get(1)?, sender: row.try_get(2)? })
     };
     answers.iter().map(|row| duplicate(row).map_err(store_error)).collect()
 }
@@ -223,7 +223,7 @@ static INSERT_EVENTS: Statement = Statement::new(
 
 static SELECT_DUPLICATES: Statement = Statement::new(
     "with r (number, channel, external_id, revision) as ({rows})
-    select e.turn_id, e.text
+    select e.turn_id, e.text, json_extract(e.details, '$.sender.id')
     from r cross join events as e
         on e.channel = r.channel and e.external_id = r.external_id and e.revision = r.revision
     order by r.number",
