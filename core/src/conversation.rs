@@ -2,7 +2,8 @@
 //!
 //! Memory holds a seat for each conversation that has a turn running, and nothing of those that wait.
 //! There are as many seats as turns may run at once. When all are taken, the scheduler goes through
-//! the waiting rows, oldest first, as seats become free.
+//! the conversations that have rows waiting, as seats become free: each gets a seat once in a round,
+//! whoever has waited longest first.
 
 use std::{
     sync::{
@@ -25,8 +26,8 @@ use crate::{
     store::{StoreError, TurnRecord, WaitingTurn},
 };
 
-/// How many waiting rows the scheduler reads at once.
-const PAGE: u32 = 256;
+/// How many conversations with waiting rows the scheduler reads at once.
+const PAGE: u32 = 1024;
 
 /// How long to wait when what waits cannot be read, or does not begin.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -267,13 +268,14 @@ impl Core {
         }
     }
 
-    /// Goes through the waiting rows once; waits for a seat before each conversation that has none.
+    /// Goes once through the conversations that have rows waiting; waits for a seat before each that has none.
     async fn seat_everyone(self: &Arc<Self>) -> Result<(), StoreError> {
         let mut after = None;
         loop {
-            let page = self.store.waiting(after, PAGE).await?;
+            let mut page = self.store.waiting(after, PAGE).await?;
             let Some(last) = page.last() else { return Ok(()) };
-            after = Some(last.turn);
+            after = Some(last.conversation_id);
+            page.sort_unstable_by_key(|waiting| waiting.turn);
             for WaitingTurn { turn, conversation, conversation_id } in page {
                 if let Some(mut taken) = self.conversations.seats.get_mut(&conversation) {
                     taken.more = true;

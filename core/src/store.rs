@@ -90,13 +90,15 @@ pub trait Store: Send + Sync + 'static {
     /// The oldest turn of a conversation that waits for a run.
     async fn next_waiting(&self, conversation: ConversationId) -> Result<Option<TurnRecord>, StoreError>;
 
-    /// Turns that wait for a run, oldest first, newer than `after`.
-    async fn waiting(&self, after: Option<TurnId>, limit: u32) -> Result<Vec<WaitingTurn>, StoreError>;
+    /// The conversations that have turns waiting for a run, each with the oldest of them: in the order of the
+    /// conversations' ids, those after `after`. How many wait in a conversation must not matter to how long
+    /// this takes.
+    async fn waiting(&self, after: Option<ConversationId>, limit: u32) -> Result<Vec<WaitingTurn>, StoreError>;
 
     /// Turns whose run is in flight, oldest first, newer than `after`.
     async fn running(&self, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError>;
 
-    /// Turns of a conversation that are owed and not settled, oldest first.
+    /// Turns of a conversation that have not ended, owed or not, oldest first.
     async fn open_turns(&self, conversation: ConversationId) -> Result<Vec<TurnId>, StoreError>;
 
     /// Turns whose [`Obligation::wake_at`](crate::Obligation::wake_at) is at or before `now`, the most overdue first.

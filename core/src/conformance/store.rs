@@ -78,6 +78,7 @@ macro_rules! store_conformance {
             fetching_is_remarked_once
             a_conversation_can_begin_with_a_delivery
             what_waits_is_found
+            a_long_line_is_one_row
             what_runs_is_found
             what_is_due_is_found
             what_is_open_is_found

@@ -34,10 +34,10 @@ pub struct TurnRecord {
     pub event: Arc<InboundEvent>,
 }
 
-/// A turn that waits for a run.
+/// A conversation with turns that wait for a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingTurn {
-    /// The turn.
+    /// The oldest of them.
     pub turn: TurnId,
     /// Its conversation.
     pub conversation: ConversationRef,

@@ -161,7 +161,7 @@ impl Store for Reached {
     async fn next_waiting(&self, conversation: ConversationId) -> Result<Option<TurnRecord>, StoreError> {
         self.life.read(self.store.next_waiting(conversation)).await
     }
-    async fn waiting(&self, after: Option<TurnId>, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
+    async fn waiting(&self, after: Option<ConversationId>, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
         self.life.read(self.store.waiting(after, limit)).await
     }
     async fn running(&self, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError> {

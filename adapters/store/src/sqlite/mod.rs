@@ -101,7 +101,7 @@ impl Store for SqliteStore {
         read::next_waiting(&self.readers, conversation).await
     }
 
-    async fn waiting(&self, after: Option<TurnId>, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
+    async fn waiting(&self, after: Option<ConversationId>, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
         read::waiting(&self.readers, after, limit).await
     }
 

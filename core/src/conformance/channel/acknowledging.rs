@@ -106,7 +106,7 @@ impl Store for Door {
     async fn next_waiting(&self, _conversation: ConversationId) -> Result<Option<TurnRecord>, StoreError> {
         Ok(None)
     }
-    async fn waiting(&self, _after: Option<TurnId>, _limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
+    async fn waiting(&self, _after: Option<ConversationId>, _limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
         Ok(Vec::new())
     }
     async fn running(&self, _after: Option<TurnId>, _limit: u32) -> Result<Vec<TurnId>, StoreError> {

@@ -51,16 +51,30 @@ pub(in crate::sqlite) async fn next_waiting(
 
 pub(in crate::sqlite) async fn waiting(
     pool: &SqlitePool,
-    after: Option<TurnId>,
+    after: Option<ConversationId>,
     limit: u32,
 ) -> Result<Vec<WaitingTurn>, StoreError> {
+    // Steps through the index from one conversation to the next, past all but the first turn of each.
     let sql = "
-        select o.turn_id, o.conversation_id, c.channel, c.chat, c.thread
-        from obligations as o indexed by obligations_waiting cross join conversations as c on c.id = o.conversation_id
-        where o.work = 'waiting' and o.turn_id > ?
-        order by o.turn_id
-        limit ?";
-    let rows = sqlx::query(sql).bind(id_after(after)).bind(limit).fetch_all(pool).await.map_err(store_error)?;
+        with recursive line (conversation_id) as (
+            select (
+                select conversation_id from obligations indexed by obligations_waiting
+                where work = 'waiting' and conversation_id > ?1 order by conversation_id limit 1)
+            union all
+            select (
+                select o.conversation_id from obligations as o indexed by obligations_waiting
+                where o.work = 'waiting' and o.conversation_id > line.conversation_id
+                order by o.conversation_id limit 1)
+            from line where line.conversation_id is not null
+            limit ?2
+        )
+        select c.id as conversation_id, c.channel, c.chat, c.thread, (
+            select o.turn_id from obligations as o indexed by obligations_waiting
+            where o.work = 'waiting' and o.conversation_id = c.id order by o.turn_id limit 1) as turn_id
+        from line cross join conversations as c on c.id = line.conversation_id
+        order by c.id";
+    let after = after.map_or(uuid::Uuid::nil(), ConversationId::as_uuid);
+    let rows = sqlx::query(sql).bind(after).bind(limit).fetch_all(pool).await.map_err(store_error)?;
     let turn = |row: &SqliteRow| {
         Ok(WaitingTurn {
             turn: row.id("turn_id")?,
@@ -89,7 +103,7 @@ pub(in crate::sqlite) async fn open_turns(
 ) -> Result<Vec<TurnId>, StoreError> {
     let sql = "
         select turn_id from obligations
-        where conversation_id = ? and ended_at is null and owed = 1 order by turn_id";
+        where conversation_id = ? and ended_at is null order by turn_id";
     let rows = sqlx::query(sql).bind(conversation.as_uuid()).fetch_all(pool).await.map_err(store_error)?;
     rows.iter().map(|row| row.id("turn_id")).collect()
 }
