@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// The parts of the interface that some servers refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each part is known or not, whatever the others are")]
 pub(super) struct Dialect {
     /// `stream_options`, which asks for the usage.
     pub(super) stream_options: bool,
@@ -11,11 +12,13 @@ pub(super) struct Dialect {
     pub(super) tools: bool,
     /// `max_completion_tokens` instead of `max_tokens`, which OpenAI's reasoning models refuse.
     pub(super) max_completion_tokens: bool,
+    /// Pictures: many models cannot see.
+    pub(super) images: bool,
 }
 
 impl Default for Dialect {
     fn default() -> Self {
-        Self { stream_options: true, tools: true, max_completion_tokens: false }
+        Self { stream_options: true, tools: true, max_completion_tokens: false, images: true }
     }
 }
 
@@ -26,6 +29,7 @@ impl Dialect {
             stream_options: self.stream_options && other.stream_options,
             tools: self.tools && other.tools,
             max_completion_tokens: self.max_completion_tokens || other.max_completion_tokens,
+            images: self.images && other.images,
         }
     }
 
@@ -39,6 +43,8 @@ impl Dialect {
             Self { max_completion_tokens: true, ..self }
         } else if refuses_tools(&message) {
             Self { tools: false, ..self }
+        } else if refuses_images(&message) {
+            Self { images: false, ..self }
         } else {
             self
         };
@@ -53,6 +59,17 @@ fn refuses_tools(message: &str) -> bool {
     let names = ["tools", "tool use", "tool choice", "tool calling", "function calling"];
     let refuses = ["support", "requires", "not permitted", "not allowed", "unrecognized", "unknown", "unexpected"];
     names.iter().any(|name| message.contains(name)) && refuses.iter().any(|word| message.contains(word))
+}
+
+/// As said by OpenAI ("Invalid content type. image_url is only supported by certain models."), vLLM ("... is not
+/// a multimodal model", "At most 0 image(s) may be provided"), llama.cpp ("image input is not supported"), Ollama
+/// ("this model is missing data required for image input"), and servers to which content is text ("content: Input
+/// should be a valid string").
+fn refuses_images(message: &str) -> bool {
+    let names = ["image_url", "image input", "images", "image(s)", "multimodal", "vision"];
+    let refuses = ["support", "not a ", "at most 0", "missing data", "not permitted", "not allowed", "unknown"];
+    let wants_text = message.contains("content") && message.contains("valid string");
+    wants_text || (names.iter().any(|name| message.contains(name)) && refuses.iter().any(|word| message.contains(word)))
 }
 
 /// A server's dialect, as far as it is known.
@@ -80,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    const ALL: Dialect = Dialect { stream_options: true, tools: true, max_completion_tokens: false };
+    const ALL: Dialect = Dialect { stream_options: true, tools: true, max_completion_tokens: false, images: true };
 
     #[rstest]
     #[case("Unknown parameter: 'stream_options'", Dialect { stream_options: false, ..ALL })]
@@ -94,6 +111,11 @@ mod tests {
         Dialect { tools: false, ..ALL },
     )]
     #[case("tools param requires --jinja flag", Dialect { tools: false, ..ALL })]
+    #[case("Invalid content type. image_url is only supported by certain models.", Dialect { images: false, ..ALL })]
+    #[case("/models/qwen is not a multimodal model", Dialect { images: false, ..ALL })]
+    #[case("At most 0 image(s) may be provided in one prompt.", Dialect { images: false, ..ALL })]
+    #[case("image input is not supported - hint: you may need to provide the mmproj", Dialect { images: false, ..ALL })]
+    #[case("messages.1.content: Input should be a valid string", Dialect { images: false, ..ALL })]
     fn what_a_server_refuses_is_left_out_from_then_on(#[case] message: &str, #[case] left: Dialect) {
         let learned = Learned::default();
         assert_eq!(learned.refused(learned.get(), message), Some(left));
@@ -105,6 +127,7 @@ mod tests {
     #[case("model 'llama9' not found")]
     #[case("This model's maximum context length is 8192 tokens")]
     #[case("Invalid 'messages[3].tool_call_id'")]
+    #[case("Invalid image data")]
     fn another_refusal_teaches_nothing(#[case] message: &str) {
         let learned = Learned::default();
         assert_eq!(learned.refused(ALL, message), None);

@@ -2,6 +2,7 @@
 //!
 //! | File | Is |
 //! | --- | --- |
+//! | `files` | the files of a turn: looked at, read, or named (pure) |
 //! | `request` | what is asked: the messages of a turn, the body (pure) |
 //! | `stream` | what is answered, put together (pure) |
 //! | `tools` | the guard's vocabulary as tools, and what several choices come to (pure) |
@@ -15,6 +16,7 @@
 
 mod dialect;
 mod exchange;
+mod files;
 mod request;
 #[cfg(test)]
 mod sample;
@@ -74,6 +76,8 @@ pub struct OpenAiSettings {
     pub retry_pause: Duration,
     /// Whether the guard's vocabulary is offered as tools.
     pub tools: bool,
+    /// Whether the model is shown the pictures of a turn.
+    pub images: bool,
     /// The client to use. It must have no timeout for whole requests: an answer may take minutes.
     pub http: reqwest::Client,
 }
@@ -96,6 +100,7 @@ impl OpenAiSettings {
             idle_timeout: Duration::from_mins(1),
             retry_pause: Duration::from_millis(500),
             tools: true,
+            images: false,
             http,
         }
     }
@@ -125,6 +130,7 @@ impl fmt::Debug for OpenAiSettings {
             .field("first_token_timeout", &self.first_token_timeout)
             .field("idle_timeout", &self.idle_timeout)
             .field("tools", &self.tools)
+            .field("images", &self.images)
             .finish_non_exhaustive()
     }
 }
@@ -174,7 +180,7 @@ impl OpenAi {
         let mut talk = Talk::default();
         let mut report = Report::to(events);
         for _ in 0..MOST_ROUNDS {
-            let answer = match self.ask(turn, &messages, &mut talk, &mut report).await {
+            let answer = match self.ask(turn, &mut messages, &mut talk, &mut report).await {
                 Ok(answer) => answer,
                 // What the model chose before stays chosen.
                 Err(error) => return talk.chosen.outcome(None).ok_or(error),
@@ -200,12 +206,15 @@ impl OpenAi {
     async fn ask(
         &self,
         turn: &AgentTurn,
-        messages: &[Message<'_>],
+        messages: &mut [Message<'_>],
         talk: &mut Talk,
         report: &mut Report<'_>,
     ) -> Result<Answer, AgentError> {
         let mut dialect = self.learned.get();
         loop {
+            if !dialect.images {
+                request::take_out_pictures(messages);
+            }
             let body = request::body(&self.settings, turn, messages, dialect);
             let mut answer = Answer::default();
             report.next(!talk.shown.is_empty());
@@ -260,6 +269,11 @@ impl AgentRuntime for OpenAi {
 
     fn history(&self) -> usize {
         self.settings.history_messages
+    }
+
+    fn reads(&self, media_type: &str) -> bool {
+        files::is_text(media_type)
+            || (self.settings.images && self.learned.get().images && files::is_picture(media_type))
     }
 
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {

@@ -3,18 +3,18 @@
 use std::borrow::Cow;
 
 use rejoinder_core::{AgentTurn, ChatKind, Line, Speaker, Timestamp};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use super::{OpenAiSettings, dialect::Dialect, stream::ToolCall, tools::Offer};
+use super::{
+    OpenAiSettings,
+    dialect::Dialect,
+    files::{self, clean},
+    stream::ToolCall,
+    tools::Offer,
+};
 
 /// How many characters of the text that is replied to are given.
 const LONGEST_QUOTE: usize = 2_000;
-
-/// How many characters of a name that a stranger chose are given.
-const LONGEST_NAME: usize = 100;
-
-/// How many attachments are named.
-const MOST_ATTACHMENTS: usize = 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -29,16 +29,49 @@ enum Role {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Message<'a> {
     role: Role,
-    content: Cow<'a, str>,
+    content: Content<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<CallMade>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_call_id: Option<String>,
 }
 
+/// What is said, and pictures to look at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Content<'a> {
+    text: Cow<'a, str>,
+    /// As URLs that hold them.
+    pictures: Vec<String>,
+}
+
+impl Serialize for Content<'_> {
+    /// Plain text wherever there is no picture: many servers know nothing else.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.pictures.is_empty() {
+            return serializer.serialize_str(&self.text);
+        }
+        let text = (!self.text.is_empty()).then_some(Part::Text { text: &self.text });
+        let pictures = self.pictures.iter().map(|url| Part::ImageUrl { image_url: ImageUrl { url } });
+        serializer.collect_seq(text.into_iter().chain(pictures))
+    }
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text { text: &'a str },
+    ImageUrl { image_url: ImageUrl<'a> },
+}
+
+#[derive(Serialize)]
+struct ImageUrl<'a> {
+    url: &'a str,
+}
+
 impl<'a> Message<'a> {
-    fn new(role: Role, content: impl Into<Cow<'a, str>>) -> Self {
-        Self { role, content: content.into(), tool_calls: Vec::new(), tool_call_id: None }
+    fn new(role: Role, text: impl Into<Cow<'a, str>>) -> Self {
+        let content = Content { text: text.into(), pictures: Vec::new() };
+        Self { role, content, tool_calls: Vec::new(), tool_call_id: None }
     }
 
     /// What the model said, with the tools it called.
@@ -86,16 +119,28 @@ pub(super) fn messages<'a>(turn: &'a AgentTurn, settings: &OpenAiSettings) -> Ve
     let mut messages = Vec::with_capacity(history.len() + 2);
     messages.push(Message::new(Role::System, instructions(turn, &settings.system_prompt)));
     for line in history {
-        say(&mut messages, role(line.speaker), Cow::Borrowed(&line.text));
+        say(&mut messages, role(line.speaker), said_before(line));
     }
     say(&mut messages, Role::User, said_now(turn));
+    if settings.images
+        && let Some(now) = messages.last_mut()
+    {
+        now.content.pictures = files::pictures(&turn.attachments);
+    }
     messages
+}
+
+/// The same for a server that takes no pictures.
+pub(super) fn take_out_pictures(messages: &mut [Message<'_>]) {
+    for message in messages {
+        message.content.pictures.clear();
+    }
 }
 
 fn say<'a>(messages: &mut Vec<Message<'a>>, role: Role, text: Cow<'a, str>) {
     match messages.last_mut() {
         Some(last) if last.role == role => {
-            let content = last.content.to_mut();
+            let content = last.content.text.to_mut();
             content.push_str("\n\n");
             content.push_str(&text);
         }
@@ -107,6 +152,14 @@ const fn role(speaker: Speaker) -> Role {
     match speaker {
         Speaker::Person => Role::User,
         Speaker::Agent | Speaker::Gateway => Role::Assistant,
+    }
+}
+
+/// A line of the history, after the name of who said it where that is known.
+fn said_before(line: &Line) -> Cow<'_, str> {
+    match &line.name {
+        Some(name) => Cow::Owned(format!("{}: {}", clean(name), line.text)),
+        None => Cow::Borrowed(&line.text),
     }
 }
 
@@ -174,10 +227,10 @@ fn today(now: Timestamp) -> String {
 
 /// What the person says now, with what it replies to and what came with it.
 ///
-/// Attachments are named and not passed on: where their bytes are was chosen by a stranger.
+/// A reaction is said in words: it is no text of the person's.
 fn said_now(turn: &AgentTurn) -> Cow<'_, str> {
     let name = turn.sender.name.as_deref().filter(|_| turn.chat == ChatKind::Group).map(clean);
-    if name.is_none() && turn.quoted.is_none() && turn.attachments.is_empty() {
+    if name.is_none() && turn.quoted.is_none() && turn.attachments.is_empty() && turn.reaction.is_none() {
         return Cow::Borrowed(&turn.text);
     }
     let mut text = String::with_capacity(turn.text.len() + 128);
@@ -195,21 +248,17 @@ fn said_now(turn: &AgentTurn) -> Cow<'_, str> {
         text.push_str(&name);
         text.push_str(": ");
     }
-    text.push_str(&turn.text);
-    for (number, file) in turn.attachments.iter().take(MOST_ATTACHMENTS).enumerate() {
-        text.push_str(if number == 0 && !text.is_empty() { "\n\n" } else { "\n" });
-        text.push_str("[attached: ");
-        text.push_str(&clean(&file.attachment.name));
-        text.push_str(", ");
-        text.push_str(&clean(&file.attachment.media_type));
-        text.push(']');
+    match turn.reaction.as_deref().map(clean) {
+        None => text.push_str(&turn.text),
+        Some(emoji) if emoji.is_empty() => text.push_str("[took back a reaction to this message of yours]"),
+        Some(emoji) => {
+            text.push_str("[reacted to this message of yours with ");
+            text.push_str(&emoji);
+            text.push_str("; this needs no answer]");
+        }
     }
+    files::describe(&turn.attachments, &mut text);
     Cow::Owned(text)
-}
-
-/// A name that a stranger chose, on one line.
-fn clean(name: &str) -> String {
-    name.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST_NAME).collect()
 }
 
 #[derive(Serialize)]
@@ -261,7 +310,7 @@ mod tests {
     use crate::openai::sample::{settings, turn};
 
     fn line(speaker: Speaker, text: &str) -> Line {
-        Line { speaker, text: text.into(), at: Timestamp::from_millis(0) }
+        Line { speaker, name: None, text: text.into(), at: Timestamp::from_millis(0) }
     }
 
     fn sent(turn: &AgentTurn, settings: &OpenAiSettings) -> serde_json::Value {
@@ -299,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_body_leaves_out_what_the_server_refused() {
-        let dialect = Dialect { stream_options: false, tools: false, max_completion_tokens: true };
+        let dialect = Dialect { stream_options: false, tools: false, max_completion_tokens: true, images: false };
         let settings = OpenAiSettings { max_tokens: Some(100), ..settings() };
         let turn = turn("Hi");
         let body: serde_json::Value =
@@ -376,6 +425,55 @@ mod tests {
             ..turn("Look!")
         };
         assert_eq!(said(&turn, &settings()), pairs([("user", "Look!\n\n[attached: cat .png, image/png]")]));
+    }
+
+    fn picture() -> AgentFile {
+        let attachment =
+            Attachment { name: "cat.png".into(), media_type: "image/png".into(), url: "telegram:cat".into() };
+        AgentFile { attachment, bytes: Some(b"abc".to_vec()) }
+    }
+
+    /// K3.
+    #[test]
+    fn a_model_that_can_see_is_shown_the_pictures_of_this_turn() {
+        let settings = OpenAiSettings { images: true, ..settings() };
+        let turn =
+            AgentTurn { attachments: vec![picture()], history: vec![line(Speaker::Person, "before")], ..turn("Look!") };
+
+        let content = sent(&turn, &settings)["messages"][1]["content"].clone();
+
+        assert_eq!(
+            content,
+            json!([
+                {"type": "text", "text": "before\n\nLook!\n\n[attached: cat.png, image/png]"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,YWJj"}},
+            ])
+        );
+    }
+
+    #[test]
+    fn a_model_that_cannot_see_is_told_their_names() {
+        let turn = AgentTurn { attachments: vec![picture()], ..turn("Look!") };
+        let seeing = OpenAiSettings { images: true, ..settings() };
+        let mut taken_out = messages(&turn, &seeing);
+        take_out_pictures(&mut taken_out);
+
+        let expected = pairs([("user", "Look!\n\n[attached: cat.png, image/png]")]);
+
+        assert_eq!(said(&turn, &settings()), expected);
+        assert_eq!(serde_json::to_value(&taken_out[1]).expect("JSON")["content"], expected[0].1);
+    }
+
+    #[test]
+    fn a_reaction_is_said_in_words() {
+        let reacts = |emoji: &str| AgentTurn { reaction: Some(emoji.into()), quoted: Some("Done.".into()), ..turn("") };
+        let told = |emoji| said(&reacts(emoji), &settings()).remove(0).1;
+
+        assert_eq!(
+            told("👍"),
+            "In reply to:\n> Done.\n\n[reacted to this message of yours with 👍; this needs no answer]"
+        );
+        assert!(told("").ends_with("[took back a reaction to this message of yours]"));
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use rejoinder_agents::{OpenAi, OpenAiSettings};
-use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, Outcome, RunEvents, SendResult, Support, Usage};
+use rejoinder_core::{
+    AgentError, AgentFile, AgentRuntime, AgentTurn, Attachment, Outcome, RunEvents, SendResult, Support, Usage,
+};
 use rstest::rstest;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -402,4 +404,30 @@ fn settings_that_cannot_work_are_refused_and_described_without_secrets() {
     let agent = OpenAi::new(with("https://user:hunter2@host/v1/?key=hunter2")).expect("good");
     assert_eq!(agent.describe(), "openai test-model at https://host/v1/");
     assert!(!format!("{agent:?}").contains("hunter2"));
+}
+
+/// K3.
+#[tokio::test]
+async fn a_server_that_refuses_pictures_is_asked_again_without_them() {
+    let refusal = json!({"error": {"message": "test-model is not a multimodal model"}});
+    let server =
+        Server::answering([Answer::json(400, &refusal), Answer::says(&["A cat?"]), Answer::says(&["Again?"])]).await;
+    let agent = OpenAi::new(OpenAiSettings { images: true, ..server.settings() }).expect("good");
+    assert!(agent.reads("image/png"));
+    let shown = || AgentTurn { attachments: vec![picture()], ..turn("Look!") };
+
+    assert_eq!(run(&agent, shown()).await.reply(), "A cat?");
+    run(&agent, shown()).await.reply();
+
+    let asked = server.asked();
+    let content = |number: usize| &asked[number].body["messages"][1]["content"];
+    assert_eq!(content(0)[1]["image_url"]["url"], "data:image/png;base64,YWJj");
+    assert_eq!(content(1), "Look!\n\n[attached: cat.png, image/png]");
+    assert_eq!(content(2), content(1), "it was learned");
+    assert!(!agent.reads("image/png") && agent.reads("text/plain"));
+}
+
+fn picture() -> AgentFile {
+    let attachment = Attachment { name: "cat.png".into(), media_type: "image/png".into(), url: "telegram:cat".into() };
+    AgentFile { attachment, bytes: Some(b"abc".to_vec()) }
 }
