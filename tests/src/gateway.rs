@@ -20,6 +20,19 @@ pub struct GatewayBuilder {
     config: String,
     environment: Vec<(String, String)>,
     leaves_turns_open: bool,
+    time: Time,
+}
+
+/// How time passes for the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Time {
+    /// As it does for us.
+    #[default]
+    Ours,
+    /// So many times as fast.
+    Faster(u32),
+    /// As it does for us, but its calendar can be changed.
+    OwnCalendar,
 }
 
 impl GatewayBuilder {
@@ -45,6 +58,20 @@ impl GatewayBuilder {
         self
     }
 
+    /// Lets time pass `times` as fast for the process: its clocks, its timers, and how long it waits.
+    #[must_use]
+    pub const fn time_passes_faster(mut self, times: u32) -> Self {
+        self.time = Time::Faster(times);
+        self
+    }
+
+    /// Gives the process a calendar of its own, for [`Gateway::calendar_jumps`].
+    #[must_use]
+    pub const fn own_calendar(mut self) -> Self {
+        self.time = Time::OwnCalendar;
+        self
+    }
+
     /// Starts the process and waits until it is ready.
     pub async fn start(self) -> Gateway {
         let mut gateway = self.prepare();
@@ -66,12 +93,16 @@ impl GatewayBuilder {
             self.config
         );
         std::fs::write(&config, text).expect("rejoinder.toml is written");
+        if self.time == Time::OwnCalendar {
+            std::fs::write(folder.path().join("calendar"), "+0").expect("the calendar is written");
+        }
         Gateway {
             folder,
             port,
             process: None,
             environment: self.environment,
             leaves_turns_open: self.leaves_turns_open,
+            time: self.time,
             http: client(),
         }
     }
@@ -85,6 +116,7 @@ pub struct Gateway {
     process: Option<Child>,
     environment: Vec<(String, String)>,
     leaves_turns_open: bool,
+    time: Time,
     http: reqwest::Client,
 }
 
@@ -220,6 +252,35 @@ impl Gateway {
         assert!(limited.is_ok_and(|status| status.success()), "the process is limited");
     }
 
+    /// Sets the process's calendar (not how time passes) to `seconds` from ours, as an operator or a time
+    /// server does.
+    ///
+    /// # Panics
+    /// When the process has no calendar of its own.
+    pub fn calendar_jumps(&self, seconds: i64) {
+        assert_eq!(self.time, Time::OwnCalendar, "the process lives by our calendar");
+        std::fs::write(self.calendar(), format!("{seconds:+}")).expect("the calendar is written");
+    }
+
+    fn calendar(&self) -> PathBuf {
+        self.folder.path().join("calendar")
+    }
+
+    /// What changes the time of the process.
+    fn time(&self) -> Vec<(&str, std::ffi::OsString)> {
+        let (name, value) = match self.time {
+            Time::Ours => return Vec::new(),
+            Time::Faster(times) => ("FAKETIME", format!("+0 x{times}").into()),
+            Time::OwnCalendar => ("FAKETIME_TIMESTAMP_FILE", self.calendar().into()),
+        };
+        let library = std::env::var_os("REJOINDER_FAKETIME").expect("libfaketime: run `cargo xtask test`");
+        let mut environment = vec![("LD_PRELOAD", library), ("FAKETIME_NO_CACHE", "1".into()), (name, value)];
+        if self.time == Time::OwnCalendar {
+            environment.push(("FAKETIME_DONT_FAKE_MONOTONIC", "1".into()));
+        }
+        environment
+    }
+
     /// What it has logged so far.
     #[must_use]
     pub fn log(&self) -> String {
@@ -299,6 +360,7 @@ impl Gateway {
             .env_remove("REJOINDER_CONFIG")
             .env_remove("REJOINDER_DATA")
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .envs(self.time())
             .stdin(Stdio::null());
         command
     }

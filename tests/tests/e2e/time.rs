@@ -1,0 +1,81 @@
+//! Clocks that are set, and time that passes: what is due is done, once, and nobody waits longer for it.
+
+use std::sync::Arc;
+
+use rejoinder_tests::{Gateway, Reply, Script, ScriptedAgent, eventually};
+use reqwest::StatusCode;
+use tokio::sync::Notify;
+
+use crate::{TOKEN, hook};
+
+/// G2: the deferral was due in two seconds; with the calendar an hour back it still is.
+#[tokio::test]
+async fn a_calendar_that_is_set_back_lets_nobody_wait() {
+    let release = Arc::new(Notify::new());
+    let agent = {
+        let release = Arc::clone(&release);
+        ScriptedAgent::start(move |_, _| Script::Holds(Arc::clone(&release), "here it is".to_owned())).await
+    };
+    let gateway = Gateway::builder()
+        .own_calendar()
+        .config(&hook("wait = \"5m\""))
+        .config(&agent.section())
+        .config("[guard]\nsoft_deadline = \"2s\"\n")
+        .start()
+        .await;
+    let hook = gateway.hook("test", TOKEN);
+
+    let asked = tokio::spawn({
+        let hook = hook.clone();
+        async move { hook.ask("hello").await }
+    });
+    eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
+    gateway.calendar_jumps(-3600);
+    let deferred = asked.await.unwrap();
+    release.notify_one();
+
+    assert_eq!((deferred.status, deferred.state()), (StatusCode::ACCEPTED, "deferred"));
+    assert_eq!(hook.comes_to_rest(&deferred.turn()).await.words(), "here it is");
+    assert!(gateway.log().contains("set back"), "the operator is not told:\n{}", gateway.log());
+}
+
+/// A10, G2: a day ahead all deadlines have passed: the turn ends, as one, and the next one is answered.
+#[tokio::test]
+async fn a_calendar_that_is_set_forward_ends_what_is_overdue_and_no_more() {
+    let agent = ScriptedAgent::start(|_, number| match number {
+        0 => Script::Stalls,
+        _ => Script::Replies("the next one".to_owned()),
+    })
+    .await;
+    let gateway = Gateway::builder().own_calendar().config(&hook("")).config(&agent.section()).start().await;
+    let hook = gateway.hook("test", TOKEN);
+
+    let left = Reply::of(hook.said_in("desk", "hello").header("Prefer", "wait=0")).await;
+    eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
+    gateway.calendar_jumps(24 * 3600);
+    let result = hook.comes_to_rest(&left.turn()).await;
+    let next = Reply::of(hook.said_in("desk", "and now?")).await;
+
+    assert_eq!((result.state(), result.words()), ("answered", "Sorry, that took too long. Please try again."));
+    assert_eq!((next.state(), next.words()), ("answered", "the next one"));
+}
+
+/// A9, A10, G2: ten minutes of an agent that does not answer, as they pass: one deferral, then the ladder.
+#[tokio::test]
+async fn ten_minutes_without_an_answer_end_in_a_deferral_and_a_fallback() {
+    let agent = ScriptedAgent::start(|_, _| Script::Holds(Arc::new(Notify::new()), "never".to_owned())).await;
+    let gateway = Gateway::builder()
+        .time_passes_faster(60)
+        .config(&hook(""))
+        .config(&agent.section_with("first_token_timeout = \"1h\""))
+        .start()
+        .await;
+    let hook = gateway.hook("test", TOKEN);
+
+    let deferred = hook.ask("hello").await;
+    let result = hook.comes_to_rest(&deferred.turn()).await;
+
+    assert_eq!((deferred.status, deferred.state()), (StatusCode::ACCEPTED, "deferred"));
+    assert_eq!((result.state(), result.words()), ("answered", "Sorry, that took too long. Please try again."));
+    assert!(gateway.explain(&result.turn()).contains("hard deadline"), "{}", gateway.explain(&result.turn()));
+}
