@@ -12,7 +12,7 @@ use tracing::{info, warn};
 use crate::{
     http::{self, App},
     metrics,
-    wiring::{self, AgentInfo, ChatInfo, HookInfo, Parts, Shown, Wiring, WiringError},
+    wiring::{self, AgentInfo, BotInfo, ChatInfo, HookInfo, Parts, Shown, Wiring, WiringError},
 };
 
 /// How often the histograms' samples are put into their buckets when nobody asks for them.
@@ -90,7 +90,10 @@ impl From<WiringError> for RunError {
         match error {
             WiringError::Token { source, .. } => Self::Wiring(words, Some(Box::new(source))),
             WiringError::Http(source) => Self::Wiring(words, Some(Box::new(source))),
-            WiringError::Hook { .. } | WiringError::Agent { .. } => Self::Wiring(words, None),
+            WiringError::Hook { .. }
+            | WiringError::Agent { .. }
+            | WiringError::Bot { .. }
+            | WiringError::LeftOut { .. } => Self::Wiring(words, None),
         }
     }
 }
@@ -124,6 +127,7 @@ pub(crate) struct Notes {
     pub(crate) url: String,
     pub(crate) hooks: Vec<HookInfo>,
     pub(crate) chats: Vec<ChatInfo>,
+    pub(crate) bots: Vec<BotInfo>,
     pub(crate) agents: Vec<AgentInfo>,
     pub(crate) admin: Shown,
     pub(crate) data_dir: PathBuf,
@@ -177,6 +181,7 @@ impl Gateway {
                 .map_or_else(|| url_of(address), |url| url.as_str().trim_end_matches('/').to_owned()),
             hooks: parts.hook_infos.clone(),
             chats: parts.chat_infos.clone(),
+            bots: parts.bot_infos.clone(),
             agents: parts.agent_infos.clone(),
             admin: parts.admin_shown.clone(),
             data_dir,
@@ -185,7 +190,7 @@ impl Gateway {
         let (hang_up, drain) = (parts.hang_up.clone(), parts.drain);
         let store_port: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
         let app = App::new(&parts, engine.clone(), store_port, clock, recorder, started_at, address);
-        let router = http::router(app, parts.hooks, parts.chats);
+        let router = http::router(app, parts.hooks, parts.chats, parts.bots.into_routes());
         Ok(Self { engine, store, router, hang_up, drain, notes, _upkeep: upkeep.drop_guard() })
     }
 
@@ -233,7 +238,8 @@ fn url_of(address: SocketAddr) -> String {
     }
 }
 
-fn make_private_dir(path: &std::path::Path) -> Result<(), RunError> {
+/// Makes the directory, for its owner only, where it is not there.
+pub(crate) fn make_private_dir(path: &std::path::Path) -> Result<(), RunError> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -1,6 +1,6 @@
 //! The HTTP surface.
 //!
-//! The channels' own routes (`/hooks`, `/chat`) come as they are: they bound their bodies and their time
+//! The channels' own routes (`/hooks`, `/chat`, `/telegram`) come as they are: they bound their bodies and their time
 //! themselves, and stand under nothing of ours but the net that catches panics (in `serve.rs`). Everything else is
 //! bounded here.
 
@@ -72,8 +72,13 @@ impl App {
     }
 }
 
-/// Every route.
-pub(crate) fn router(app: App, hooks: Vec<Arc<WebhookAdapter>>, chats: Vec<Arc<WebchatAdapter>>) -> Router {
+/// Every route; `posted` are those that platforms post to.
+pub(crate) fn router(
+    app: App,
+    hooks: Vec<Arc<WebhookAdapter>>,
+    chats: Vec<Arc<WebchatAdapter>>,
+    posted: Router,
+) -> Router {
     let app = Arc::new(app);
     let has_main_chat = !chats.is_empty();
     let admin = Router::new()
@@ -98,6 +103,7 @@ pub(crate) fn router(app: App, hooks: Vec<Arc<WebhookAdapter>>, chats: Vec<Arc<W
     own.with_state(app)
         .merge(rejoinder_webchat::router(chats))
         .merge(rejoinder_webhook::router(hooks))
+        .merge(posted)
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
 }

@@ -1,4 +1,4 @@
-//! Tokens that the gateway makes itself, and keeps in its data directory.
+//! Tokens that the gateway keeps in its data directory: those that it makes itself, and those that it was told.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -43,12 +43,20 @@ fn make(path: PathBuf) -> io::Result<MadeToken> {
     let mut bytes = [0; BYTES];
     rand::rngs::OsRng.try_fill_bytes(&mut bytes).map_err(io::Error::other)?;
     let token = SecretString::from(BASE64_URL_SAFE_NO_PAD.encode(bytes));
+    keep(&path, &token)?;
+    Ok(MadeToken { token, path, is_new: true })
+}
+
+/// Writes `token` to `path`, with mode 600, in place of what is there.
+///
+/// # Errors
+/// When that fails; what was there is there still.
+pub(crate) fn keep(path: &Path, token: &SecretString) -> io::Result<()> {
     let unfinished = path.with_extension("new");
     let mut file = create_private(&unfinished)?;
     writeln!(file, "{}", token.expose_secret())?;
     file.sync_all()?;
-    fs::rename(&unfinished, &path)?;
-    Ok(MadeToken { token, path, is_new: true })
+    fs::rename(&unfinished, path)
 }
 
 fn create_private(path: &Path) -> io::Result<File> {

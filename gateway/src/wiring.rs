@@ -1,10 +1,14 @@
 //! From the configuration to running parts. Nothing else in this package reads the configuration's sections.
 //!
-//! To add a platform: its function beside `Wiring::hooks` and `Wiring::chats`, its name in `Wiring::channel_ids`, and its adapters in
-//! `Parts::channels`. To add a kind of agent: its arm in `Wiring::agents`.
+//! To add a platform: its name in `Wiring::channel_agents` and, where strangers can write, in `Wiring::people`. One with
+//! accounts elsewhere is a file in `wiring/` behind a feature of its name, met in this file only; its function gives [`Bots`].
+//! To add a kind of agent: its arm in `Wiring::agents`.
+
+#[cfg(feature = "telegram")]
+mod telegram;
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::HashMap,
     fmt, io,
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -12,13 +16,17 @@ use std::{
     time::Duration,
 };
 
+use axum::Router;
 use rejoinder_agents::{FrontDesk, OpenAi, OpenAiSettings, Status};
-use rejoinder_config::{Access as ConfiguredAccess, Agent, Chat, Config, Rung as ConfiguredRung, Token};
-use rejoinder_core::{
-    AgentName, AgentRuntime, Cause, ChannelAdapter, ChannelId, ChatKind, Ladder, LateAnswer, OnUnknown, Policies,
-    Policy, Question, Rung, Settings, SharedClock, Timestamp, Words,
+use rejoinder_config::{
+    Access as PageAccess, Agent, Chat, Config, DmPolicy, GroupPolicy as ConfiguredGroupPolicy, People,
+    Rung as ConfiguredRung, Token, UpdateMode,
 };
-use rejoinder_webchat::{Access, WebchatAdapter, WebchatSettings};
+use rejoinder_core::{
+    Access, AgentName, AgentRuntime, Cause, ChannelAdapter, ChannelId, ChatKind, DirectPolicy, GroupPolicy, Ladder,
+    LateAnswer, OnUnknown, Policies, Policy, Question, Rung, Settings, SharedClock, Timestamp, Words,
+};
+use rejoinder_webchat::{Access as WebchatAccess, WebchatAdapter, WebchatSettings};
 use rejoinder_webhook::{CallbackSettings, WebhookAdapter, WebhookSettings};
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
@@ -26,11 +34,11 @@ use url::Url;
 
 use crate::secrets::{self, MadeToken};
 
-/// How long a delivery is tried before it becomes a dead letter.
-const DELIVERY_LIFETIME: Duration = Duration::from_hours(24);
+/// The most bytes of one attachment that an agent is given, where no channel says more.
+const MAX_ATTACHMENT: usize = 1 << 20;
 
-/// How many attempts a delivery gets at least, whatever its age.
-const MIN_ATTEMPTS: u32 = 10;
+/// Whether this build can talk to Telegram.
+pub(crate) const HAS_TELEGRAM: bool = cfg!(feature = "telegram");
 
 /// How long connecting to an agent or a callback may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -48,6 +56,15 @@ pub(crate) enum WiringError {
     /// A hook's settings do not hold.
     #[error("config key `channels.webhook.{name}` cannot be used: {reason}")]
     Hook { name: String, reason: String },
+    /// A bot's settings do not hold.
+    #[error("config key `channels.telegram.{name}` cannot be used: {reason}")]
+    Bot { name: String, reason: String },
+    /// The platform was left out when this was built.
+    #[error(
+        "config key `channels.{platform}` names a platform that this build does not have: take it out, or build with \
+         the feature `{platform}`"
+    )]
+    LeftOut { platform: &'static str },
     /// An agent's settings do not hold.
     #[error("config key `agents.{name}` cannot be used: {reason}")]
     Agent { name: String, reason: String },
@@ -81,6 +98,44 @@ pub(crate) struct ChatInfo {
     pub(crate) token: Option<Shown>,
 }
 
+/// A bot of the configuration, for whoever is told which there are.
+#[derive(Clone, Debug)]
+pub(crate) struct BotInfo {
+    pub(crate) channel: ChannelId,
+    /// How its updates come in, and from where.
+    pub(crate) description: String,
+}
+
+/// The accounts on one platform.
+#[derive(Default)]
+pub(crate) struct Bots {
+    channels: Vec<Arc<dyn ChannelAdapter>>,
+    /// What the platform posts to.
+    routes: Router,
+}
+
+/// A Telegram bot, as Telegram knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bot {
+    pub(crate) name: String,
+    /// Without the sign before it.
+    pub(crate) username: String,
+    pub(crate) can_join_groups: bool,
+    /// Whether privacy mode is off.
+    pub(crate) reads_groups: bool,
+}
+
+/// Why it is not known who a token belongs to. Nothing in it says the token.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BotCheckError {
+    /// It is nobody's.
+    #[error("{0}")]
+    Wrong(String),
+    /// There is nobody to ask.
+    #[error("{0}")]
+    Unreachable(String),
+}
+
 /// An agent, for whoever is told which there are.
 #[derive(Clone, Debug)]
 pub(crate) struct AgentInfo {
@@ -100,6 +155,8 @@ pub(crate) struct Parts {
     pub(crate) hook_infos: Vec<HookInfo>,
     pub(crate) chats: Vec<Arc<WebchatAdapter>>,
     pub(crate) chat_infos: Vec<ChatInfo>,
+    pub(crate) bots: Bots,
+    pub(crate) bot_infos: Vec<BotInfo>,
     pub(crate) admin_token: SecretString,
     pub(crate) admin_shown: Shown,
     /// Cancelled when callers that still wait are answered with what there is.
@@ -114,7 +171,14 @@ impl Parts {
     pub(crate) fn channels(&self) -> Vec<Arc<dyn ChannelAdapter>> {
         let hooks = self.hooks.iter().map(|hook| Arc::clone(hook) as Arc<dyn ChannelAdapter>);
         let chats = self.chats.iter().map(|chat| Arc::clone(chat) as Arc<dyn ChannelAdapter>);
-        hooks.chain(chats).collect()
+        hooks.chain(chats).chain(self.bots.channels.iter().cloned()).collect()
+    }
+}
+
+impl Bots {
+    /// What the platform posts to; bodies are bounded there.
+    pub(crate) fn into_routes(self) -> Router {
+        self.routes
     }
 }
 
@@ -128,18 +192,71 @@ pub(crate) fn database(config: &Config, data_dir: &Path) -> PathBuf {
     config.store.url.path(data_dir)
 }
 
+/// Refuses what this build cannot honour.
+///
+/// # Errors
+/// When a platform is configured that was left out.
+pub(crate) fn check_platforms(config: &Config) -> Result<(), WiringError> {
+    if HAS_TELEGRAM || config.channels.telegram.is_empty() {
+        Ok(())
+    } else {
+        Err(WiringError::LeftOut { platform: "telegram" })
+    }
+}
+
+/// Asks Telegram, at `api_url`, who `token` belongs to.
+///
+/// # Errors
+/// When it is nobody's, or nobody answers.
+pub(crate) async fn check_bot(
+    http: &reqwest::Client,
+    api_url: &Url,
+    token: &SecretString,
+) -> Result<Bot, BotCheckError> {
+    #[cfg(feature = "telegram")]
+    {
+        telegram::check(http, api_url, token).await
+    }
+    #[cfg(not(feature = "telegram"))]
+    {
+        let _ = (http, api_url, token);
+        std::future::ready(Err(BotCheckError::Unreachable("this build cannot talk to Telegram".to_owned()))).await
+    }
+}
+
 /// What an operator should know about a configuration that is valid all the same.
 pub(crate) fn remarks(config: &Config) -> Vec<String> {
     let mut remarks = Vec::new();
     if !config.server.listen.ip().is_loopback() {
         for (name, chat) in &config.channels.webchat {
-            if chat.access == ConfiguredAccess::Loopback {
+            if chat.access == PageAccess::Loopback {
                 remarks.push(format!(
                     "server.listen is {}, and channels.webchat.{name} is open to this machine only: callers from \
                      elsewhere are refused. Set access = \"token\" to let them in.",
                     config.server.listen
                 ));
             }
+        }
+    }
+    for (name, bot) in &config.channels.telegram {
+        let key = format!("channels.telegram.{name}");
+        let people = bot.people();
+        match people.dm_policy {
+            DmPolicy::Allowlist if people.allow_from.is_empty() => remarks.push(format!(
+                "{key} lets nobody in yet: write to the bot, and it says the id to put into {key}.allow_from."
+            )),
+            DmPolicy::Open => {
+                remarks.push(format!("{key}.dm_policy is \"open\": whoever finds the bot talks to your agent."))
+            }
+            DmPolicy::Allowlist | DmPolicy::Disabled => {}
+        }
+        let path = format!("/telegram/{name}");
+        if let Some(webhook) = bot.webhook.as_ref().filter(|webhook| webhook.url.path() != path) {
+            remarks.push(format!(
+                "{key}.webhook.url ends with another path than {path}: whatever stands before the gateway must lead \
+                 {} there.",
+                webhook.url
+            ));
         }
     }
     remarks
@@ -179,10 +296,12 @@ impl Wiring<'_> {
     /// # Errors
     /// When a token cannot be kept, or a section cannot be used.
     pub(crate) fn parts(&self) -> Result<Parts, WiringError> {
+        check_platforms(self.config)?;
         let http = http_client()?;
         let hang_up = CancellationToken::new();
         let (hooks, hook_infos) = self.hooks(&http, &hang_up)?;
         let (chats, chat_infos) = self.chats()?;
+        let (bots, bot_infos) = (self.bots(&http)?, self.bot_infos());
         let (agents, agent_infos) = self.agents(&http)?;
         let (admin_token, admin_shown) = self.token(&self.config.admin.token, "admin-token")?;
         Ok(Parts {
@@ -193,6 +312,8 @@ impl Wiring<'_> {
             hook_infos,
             chats,
             chat_infos,
+            bots,
+            bot_infos,
             admin_token,
             admin_shown,
             hang_up,
@@ -255,8 +376,8 @@ impl Wiring<'_> {
             let token =
                 chat.token.as_ref().map(|token| self.token(token, &format!("chat-{name}-token"))).transpose()?;
             let (access, shown) = match token {
-                Some((token, shown)) => (Access::Token(token), Some(shown)),
-                None => (Access::Loopback, None),
+                Some((token, shown)) => (WebchatAccess::Token(token), Some(shown)),
+                None => (WebchatAccess::Loopback, None),
             };
             let public_origin = self.config.server.public_url.as_ref().map(|url| url.origin().ascii_serialization());
             let adapter = WebchatAdapter::new(WebchatSettings {
@@ -271,6 +392,30 @@ impl Wiring<'_> {
             infos.push(ChatInfo { name: name.clone(), token: shown });
         }
         Ok((chats, infos))
+    }
+
+    fn bots(&self, http: &reqwest::Client) -> Result<Bots, WiringError> {
+        #[cfg(feature = "telegram")]
+        {
+            telegram::bots(self, http)
+        }
+        #[cfg(not(feature = "telegram"))]
+        {
+            let _ = http;
+            Ok(Bots::default())
+        }
+    }
+
+    fn bot_infos(&self) -> Vec<BotInfo> {
+        let bots = self.config.channels.telegram.iter();
+        bots.map(|(name, bot)| {
+            let description = match (bot.mode, &bot.webhook) {
+                (UpdateMode::Webhook, Some(webhook)) => format!("updates are posted to {}", webhook.url),
+                _ => format!("asks {} for updates", bot.api_url.host_str().unwrap_or_default()),
+            };
+            BotInfo { channel: ChannelId::new("telegram", name), description }
+        })
+        .collect()
     }
 
     #[expect(clippy::type_complexity, reason = "a pair of two plain collections")]
@@ -298,6 +443,7 @@ impl Wiring<'_> {
                         settings.temperature = openai.temperature;
                         settings.max_tokens = openai.max_tokens;
                         settings.tools = openai.tools;
+                        settings.images = openai.images;
                         settings.history_messages = openai.history_messages as usize;
                         settings.history_chars = openai.history_chars as usize;
                         settings.first_token_timeout = openai.first_token_timeout;
@@ -331,30 +477,52 @@ impl Wiring<'_> {
         FrontDesk::new(move || status.clone())
     }
 
-    fn channel_ids(&self) -> Vec<ChannelId> {
+    /// Every channel, with the agent that it names.
+    fn channel_agents(&self) -> impl Iterator<Item = (ChannelId, Option<&str>)> {
         let channels = &self.config.channels;
-        let chats = channels.webchat.keys().map(|name| ChannelId::new("webchat", name));
-        chats.chain(channels.webhook.keys().map(|name| ChannelId::new("webhook", name))).collect()
+        let bots = channels.telegram.iter().map(|(name, bot)| (ChannelId::new("telegram", name), &bot.agent));
+        let chats = channels.webchat.iter().map(|(name, chat)| (ChannelId::new("webchat", name), &chat.agent));
+        let hooks = channels.webhook.iter().map(|(name, hook)| (ChannelId::new("webhook", name), &hook.agent));
+        bots.chain(chats).chain(hooks).map(|(channel, agent)| (channel, agent.as_deref()))
+    }
+
+    fn channel_ids(&self) -> Vec<ChannelId> {
+        self.channel_agents().map(|(channel, _)| channel).collect()
+    }
+
+    /// Who may talk to the agent, on every channel where strangers can write.
+    fn people(&self) -> impl Iterator<Item = (ChannelId, People<'_>)> {
+        let bots = &self.config.channels.telegram;
+        bots.iter().map(|(name, bot)| (ChannelId::new("telegram", name), bot.people()))
     }
 
     fn settings(&self) -> Settings {
-        let channels = &self.config.channels;
-        let chosen = channels.webchat.iter().map(|(name, chat)| (ChannelId::new("webchat", name), &chat.agent));
-        let chosen = chosen
-            .chain(channels.webhook.iter().map(|(name, hook)| (ChannelId::new("webhook", name), &hook.agent)))
-            .filter_map(|(channel, agent)| Some((channel, AgentName::from(agent.as_deref()?))));
+        let (routing, outbox) = (&self.config.routing, &self.config.outbox);
+        let bots = &self.config.channels.telegram;
+        let chosen = self.channel_agents().filter_map(|(channel, agent)| Some((channel, AgentName::from(agent?))));
+        let telling = bots.iter().filter(|(_, bot)| bot.tell_reactions);
         Settings {
-            default_agent: AgentName::from(self.config.routing.default_agent.as_str()),
+            default_agent: AgentName::from(routing.default_agent.as_str()),
             channel_agents: chosen.collect(),
-            access: HashMap::new(),
-            tells_reactions: HashSet::new(),
-            max_attachment: 1 << 20,
+            access: self.people().map(|(channel, people)| (channel, access(&people))).collect(),
+            tells_reactions: telling.map(|(name, _)| ChannelId::new("telegram", name)).collect(),
+            // Each channel keeps to its own; this is for all of them.
+            max_attachment: bots.values().map(|bot| bot.max_attachment.bytes()).max().unwrap_or(MAX_ATTACHMENT),
             policies: self.policies(),
             words: self.words(),
-            max_concurrent_turns: self.config.routing.max_concurrent_turns as usize,
-            delivery_lifetime: DELIVERY_LIFETIME,
-            min_attempts: MIN_ATTEMPTS,
+            max_concurrent_turns: routing.max_concurrent_turns as usize,
+            delivery_lifetime: outbox.lifetime,
+            min_attempts: outbox.min_attempts,
         }
+    }
+
+    /// What becomes of a message of which nobody knows whether it arrived.
+    fn on_unknown(&self, channel: &str) -> rejoinder_config::OnUnknown {
+        let own = channel.split_once('.').and_then(|(platform, name)| match platform {
+            "telegram" => self.config.channels.telegram.get(name)?.on_unknown,
+            _ => None,
+        });
+        own.unwrap_or(self.config.guard.on_unknown)
     }
 
     /// A policy for every channel and kind of chat, and one for turns of channels that are gone.
@@ -385,7 +553,7 @@ impl Wiring<'_> {
                 rejoinder_config::LateAnswer::Deliver => LateAnswer::Deliver,
                 rejoinder_config::LateAnswer::Record => LateAnswer::Record,
             },
-            on_unknown: match guard.on_unknown {
+            on_unknown: match self.on_unknown(channel) {
                 rejoinder_config::OnUnknown::Resend => OnUnknown::Resend,
                 rejoinder_config::OnUnknown::Label => OnUnknown::Label,
                 rejoinder_config::OnUnknown::Hold => OnUnknown::Hold,
@@ -413,6 +581,23 @@ impl Wiring<'_> {
             words = words.with_question(name, question);
         }
         words
+    }
+}
+
+fn access(people: &People<'_>) -> Access {
+    Access {
+        direct: match people.dm_policy {
+            DmPolicy::Allowlist => DirectPolicy::Allowlist,
+            DmPolicy::Open => DirectPolicy::Open,
+            DmPolicy::Disabled => DirectPolicy::Disabled,
+        },
+        allow: people.allow_from.iter().collect(),
+        group: match people.group_policy {
+            ConfiguredGroupPolicy::Mention => GroupPolicy::Mention,
+            ConfiguredGroupPolicy::All => GroupPolicy::All,
+            ConfiguredGroupPolicy::Disabled => GroupPolicy::Disabled,
+        },
+        group_allow: people.group_allow_from.iter().collect(),
     }
 }
 

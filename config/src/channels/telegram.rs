@@ -165,6 +165,12 @@ impl Telegram {
         }
     }
 
+    /// Whether an entry of `allow_from` may stand for somebody: an id, a username or `*`.
+    #[must_use]
+    pub fn may_be_person(entry: &str) -> bool {
+        entry == "*" || (LOOKS.is_person)(entry)
+    }
+
     /// The bot's number, with which its token begins.
     pub(super) fn bot(&self) -> &str {
         let token = self.token.expose();

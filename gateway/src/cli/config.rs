@@ -49,6 +49,12 @@ fn check(global: &Global, as_json: bool) -> Result<(), Failure> {
         }
         Err(failure) => return Err(failure),
     };
+    if let Err(error) = wiring::check_platforms(&loaded.config) {
+        if as_json {
+            output::print_json(&json!({ "ok": false, "problems": [{ "key": null, "message": error.to_string() }] }))?;
+        }
+        return Err(Failure::Usage(error.to_string()));
+    }
     let remarks = wiring::remarks(&loaded.config);
     if as_json {
         let source = loaded.source.to_string();

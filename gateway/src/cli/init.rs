@@ -1,9 +1,12 @@
-//! `rejoinder init`: connects an agent.
+//! `rejoinder init`: connects an agent, and a Telegram bot.
+
+mod ask;
+mod telegram;
 
 use std::{
     fmt::Write as _,
     fs::OpenOptions,
-    io::{self, BufRead, IsTerminal, Write},
+    io::{self, IsTerminal, Write},
     path::{Path, PathBuf},
 };
 
@@ -13,6 +16,10 @@ use rejoinder_agents::{Found, Origin, Places, find_local};
 use secrecy::SecretString;
 use url::Url;
 
+use self::{
+    ask::{Ask, Terminal},
+    telegram::{Connected, TelegramArgs},
+};
 use super::{Failure, Global, output};
 use crate::wiring;
 
@@ -34,6 +41,8 @@ pub(super) struct Init {
     /// The environment variable that holds the server's key
     #[arg(long, value_name = "NAME")]
     api_key_env: Option<String>,
+    #[command(flatten)]
+    telegram: TelegramArgs,
     /// Ask nothing: take the first agent that is found, or the front desk
     #[arg(long, short)]
     yes: bool,
@@ -50,7 +59,8 @@ Examples:
   rejoinder init
   rejoinder init --yes
   rejoinder init --agent openai --base-url http://127.0.0.1:11434/v1 --model llama3.1
-  rejoinder init --agent openai --base-url https://api.openai.com/v1 --model gpt-4.1-mini --api-key-env OPENAI_API_KEY";
+  rejoinder init --agent openai --base-url https://api.openai.com/v1 --model gpt-4.1-mini --api-key-env OPENAI_API_KEY
+  rejoinder init --yes --telegram-token-env TELEGRAM_BOT_TOKEN --telegram-allow @ada_l";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
@@ -73,17 +83,23 @@ impl Init {
         if path.exists() && !self.force {
             return Err(already_there(&path).into());
         }
-        let choice = self.choose().await?;
-        let text = configuration(&choice)?;
+        let given = self.telegram.given().await?;
+        let (choice, asked) = self.choose(global, given.is_none()).await?;
+        let bot = given.or(asked);
+        let text = configuration(&choice, bot.as_ref())?;
+        if let Some(bot) = &bot {
+            bot.keep_token()?;
+        }
         write(&path, &text, self.force)?;
-        output::print(farewell(&path, &choice))
+        output::print(farewell(&path, &choice, bot.as_ref()))
     }
 
-    async fn choose(&self) -> Result<Choice, Failure> {
+    /// The agent and, where it is asked for, the bot.
+    async fn choose(&self, global: &Global, asks_bot: bool) -> Result<(Choice, Option<Connected>), Failure> {
         match self.agent {
-            Some(Kind::FrontDesk) => return Ok(Choice::FrontDesk),
-            Some(Kind::Openai) => return self.openai(),
-            None if self.base_url.is_some() || self.model.is_some() => return self.openai(),
+            Some(Kind::FrontDesk) => return Ok((Choice::FrontDesk, None)),
+            Some(Kind::Openai) => return Ok((self.openai()?, None)),
+            None if self.base_url.is_some() || self.model.is_some() => return Ok((self.openai()?, None)),
             None => {}
         }
         let is_asked = !self.yes;
@@ -92,7 +108,17 @@ impl Init {
             return Err(Failure::Usage(what.to_owned()));
         }
         let found = look().await?;
-        if is_asked { Interview { found: &found }.conduct() } else { Ok(first_of(&found)) }
+        if !is_asked {
+            return Ok((first_of(&found), None));
+        }
+        let mut terminal = Terminal;
+        let choice = Interview { found: &found }.conduct(&mut terminal)?;
+        let bot = if asks_bot && wiring::HAS_TELEGRAM {
+            self.telegram.interview(&mut terminal, &global.data_dir()?).await?
+        } else {
+            None
+        };
+        Ok((choice, bot))
     }
 
     fn openai(&self) -> Result<Choice, Failure> {
@@ -143,26 +169,29 @@ struct Interview<'a> {
 }
 
 impl Interview<'_> {
-    fn conduct(&self) -> Result<Choice, Failure> {
+    fn conduct(&self, terminal: &mut impl Ask) -> Result<Choice, Failure> {
         let mut options: Vec<String> = self.found.iter().map(describe).collect();
         options.push("another server with the Chat Completions API".to_owned());
         options.push("no agent yet: the built-in front desk answers by itself".to_owned());
-        let picked = pick("Which agent is to answer?", &options)?;
+        let picked = terminal.pick("Which agent is to answer?", &options)?;
         if let Some(found) = self.found.get(picked) {
-            let model = if found.models.is_empty() { ask("Which model?")? } else { pick_model(found)? };
+            let model = match &*found.models {
+                [] => terminal.line("Which model?")?,
+                models => models[terminal.pick("Which model?", models)?].clone(),
+            };
             return Ok(choice(found, model));
         }
         if picked == self.found.len() + 1 {
             return Ok(Choice::FrontDesk);
         }
         let base_url = loop {
-            match ask("Where is its API? (such as http://127.0.0.1:8000/v1)")?.parse::<Url>() {
+            match terminal.line("Where is its API? (such as http://127.0.0.1:8000/v1)")?.parse::<Url>() {
                 Ok(url) if matches!(url.scheme(), "http" | "https") => break url,
-                _ => output::print("That is no address that begins with http:// or https://.")?,
+                _ => terminal.say("That is no address that begins with http:// or https://.")?,
             }
         };
-        let model = ask("Which model?")?;
-        let name = ask_or_nothing("Which environment variable holds its key? (empty: it needs none)")?;
+        let model = terminal.line("Which model?")?;
+        let name = terminal.line_or_nothing("Which environment variable holds its key? (empty: it needs none)")?;
         Ok(Choice::OpenAi { base_url, model, api_key_env: Some(name).filter(|name| !name.is_empty()) })
     }
 }
@@ -175,48 +204,7 @@ fn describe(found: &Found) -> String {
     format!("{what}, {}", output::printable(found.base_url.as_str()))
 }
 
-fn pick_model(found: &Found) -> Result<String, Failure> {
-    let picked = pick("Which model?", &found.models)?;
-    Ok(found.models[picked].clone())
-}
-
-fn pick(question: &str, options: &[String]) -> Result<usize, Failure> {
-    let mut text = question.to_owned();
-    for (number, option) in (1..).zip(options) {
-        let _ = write!(text, "\n  {number}. {}", output::printable(option));
-    }
-    output::print(text)?;
-    loop {
-        let answer = ask_or_nothing(&format!("1 to {}, or empty for 1:", options.len()))?;
-        let number = if answer.is_empty() { Some(1) } else { answer.parse().ok() };
-        match number {
-            Some(number) if (1..=options.len()).contains(&number) => return Ok(number - 1),
-            _ => {}
-        }
-    }
-}
-
-fn ask(question: &str) -> Result<String, Failure> {
-    loop {
-        let answer = ask_or_nothing(question)?;
-        if !answer.is_empty() {
-            return Ok(answer);
-        }
-    }
-}
-
-fn ask_or_nothing(question: &str) -> Result<String, Failure> {
-    let mut stdout = io::stdout().lock();
-    write!(stdout, "{question} ").and_then(|()| stdout.flush()).context("cannot ask")?;
-    let mut answer = String::new();
-    let read = io::stdin().lock().read_line(&mut answer).context("cannot read the answer")?;
-    if read == 0 {
-        return Err(Failure::Usage("there was no answer; nothing was written".to_owned()));
-    }
-    Ok(answer.trim().to_owned())
-}
-
-fn configuration(choice: &Choice) -> Result<String, Failure> {
+fn configuration(choice: &Choice, bot: Option<&Connected>) -> Result<String, Failure> {
     let agent = match choice {
         Choice::FrontDesk => "\
 # Nobody but the built-in front desk answers yet. To connect an agent, take the # away and fill in:
@@ -239,9 +227,11 @@ fn configuration(choice: &Choice) -> Result<String, Failure> {
             agent
         }
     };
+    let bot = bot.map(Connected::section).transpose()?.unwrap_or_default();
     Ok(format!(
         "# Written by `rejoinder init`. What is not here has its default: `rejoinder config default` shows every key.\n\n\
          {agent}\n\
+         {bot}\
          # A hook: POST /hooks/default. Its token is made at the first start, printed once, and kept in the data directory.\n\
          [channels.webhook.default]\n\
          token = {{ generate = true }}\n\n\
@@ -276,7 +266,7 @@ fn write(path: &Path, text: &str, over: bool) -> Result<(), Failure> {
     }
 }
 
-fn farewell(path: &Path, choice: &Choice) -> String {
+fn farewell(path: &Path, choice: &Choice, bot: Option<&Connected>) -> String {
     let mut text = format!("Wrote {}.\n", path.display());
     match choice {
         Choice::FrontDesk => text.push_str(
@@ -290,6 +280,9 @@ fn farewell(path: &Path, choice: &Choice) -> String {
                 let _ = writeln!(text, "Set {name} to its key before you start.");
             }
         }
+    }
+    if let Some(bot) = bot {
+        text.push_str(&bot.farewell());
     }
     let is_usual = path == Path::new("rejoinder.toml");
     let config = if is_usual { String::new() } else { format!(" --config {}", path.display()) };
@@ -306,7 +299,7 @@ mod tests {
     fn loaded(choice: &Choice, environment: Environment) -> Config {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rejoinder.toml");
-        write(&path, &configuration(choice).unwrap(), false).unwrap();
+        write(&path, &configuration(choice, None).unwrap(), false).unwrap();
         rejoinder_config::load(&Options { path: Some(path), working_dir: folder.path().to_owned(), environment })
             .unwrap()
             .config

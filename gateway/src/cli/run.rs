@@ -89,6 +89,9 @@ fn banner(notes: &Notes, source: &ConfigSource) -> String {
     for hook in &notes.hooks {
         line("hook", hook_line(&notes.url, hook));
     }
+    for bot in &notes.bots {
+        line("bot", format!("{}, {}", bot.channel, bot.description));
+    }
     line("admin", format!("{}/admin/api/turns, with {}", notes.url, token_words(&notes.admin)));
     for agent in &notes.agents {
         let role = if agent.is_default && notes.agents.len() > 1 { ", the default" } else { "" };
@@ -162,6 +165,9 @@ fn log_start(notes: &Notes, source: &ConfigSource) {
     for hook in &notes.hooks {
         let url = format!("{}/hooks/{}", notes.url, hook.name);
         info!(url, token_file = hook.token.as_ref().and_then(file), "a hook");
+    }
+    for bot in &notes.bots {
+        info!(channel = %bot.channel, what = bot.description, "a bot");
     }
     for agent in &notes.agents {
         info!(agent = %agent.name, what = agent.description, is_default = agent.is_default, "an agent");

@@ -1,0 +1,279 @@
+//! A Telegram bot: whose token it is, where it is kept, and what it means.
+
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use rejoinder_config::Telegram;
+use secrecy::{ExposeSecret, SecretString};
+use url::Url;
+
+use super::{Ask, Failure, toml_text};
+use crate::{
+    cli::output::printable,
+    gateway, secrets,
+    wiring::{self, Bot, BotCheckError},
+};
+
+/// The variable that is looked at without being named.
+const TOKEN_VARIABLE: &str = "TELEGRAM_BOT_TOKEN";
+
+/// The file in the data directory that keeps a token that was typed in.
+const TOKEN_FILE: &str = "telegram-main-token";
+
+const API_URL: &str = "https://api.telegram.org";
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Telegram")]
+pub(super) struct TelegramArgs {
+    /// The environment variable that holds a Telegram bot's token, as BotFather gave it
+    #[arg(long, value_name = "NAME", conflicts_with = "telegram_token_file")]
+    telegram_token_env: Option<String>,
+    /// The file that holds a Telegram bot's token
+    #[arg(long, value_name = "FILE")]
+    telegram_token_file: Option<PathBuf>,
+    /// Who may write to the bot, by id or username; can be repeated
+    #[arg(long, value_name = "ID")]
+    telegram_allow: Vec<String>,
+    /// Where the Bot API is, when it is not at api.telegram.org
+    #[arg(long, value_name = "URL")]
+    telegram_api_url: Option<Url>,
+}
+
+/// Where the token is.
+#[derive(Debug)]
+enum TokenPlace {
+    Variable(String),
+    File(PathBuf),
+    /// Typed in just now, and to be kept in this file.
+    Typed(SecretString, PathBuf),
+}
+
+/// A bot that is to be written into the configuration.
+#[derive(Debug)]
+pub(super) struct Connected {
+    token: TokenPlace,
+    api_url: Option<Url>,
+    allow: Vec<String>,
+    /// Who it is, or why that is not known.
+    bot: Result<Bot, String>,
+}
+
+/// What came of a token.
+enum Checked {
+    Known(Bot),
+    /// Nothing is known: it may be right.
+    NotChecked(String),
+    Wrong(String),
+}
+
+impl TelegramArgs {
+    /// The bot that the command line names.
+    ///
+    /// # Errors
+    /// When its token is nobody's.
+    pub(super) async fn given(&self) -> Result<Option<Connected>, Failure> {
+        let (token, found) = match (&self.telegram_token_env, &self.telegram_token_file) {
+            (Some(name), _) => {
+                let found = variable(name).ok_or_else(|| format!("{name} is not set here"));
+                (TokenPlace::Variable(name.clone()), found)
+            }
+            (None, Some(path)) => {
+                let path = std::path::absolute(path).context("the working directory is unknown")?;
+                let read = std::fs::read_to_string(&path)
+                    .with_context(|| format!("cannot read the bot's token from {}", path.display()))?;
+                (TokenPlace::File(path), Ok(SecretString::from(read.trim())))
+            }
+            (None, None) if self.telegram_allow.is_empty() && self.telegram_api_url.is_none() => return Ok(None),
+            (None, None) => {
+                let what = "which bot? Say --telegram-token-env or --telegram-token-file";
+                return Err(Failure::Usage(what.to_owned()));
+            }
+        };
+        if !wiring::HAS_TELEGRAM {
+            return Err(Failure::Usage("this build cannot talk to Telegram".to_owned()));
+        }
+        if let Some(wrong) = self.telegram_allow.iter().find(|entry| !Telegram::may_be_person(entry)) {
+            return Err(Failure::Usage(format!("{wrong:?} is neither an id nor a username of Telegram's")));
+        }
+        let checked = match found {
+            Ok(token) => self.check(&token).await?,
+            Err(why) => Checked::NotChecked(why),
+        };
+        let bot = match checked {
+            Checked::Known(bot) => Ok(bot),
+            Checked::NotChecked(why) => Err(why),
+            Checked::Wrong(why) => return Err(anyhow!("the bot's token cannot be used: {why}").into()),
+        };
+        Ok(Some(self.connected(token, self.telegram_allow.clone(), bot)))
+    }
+
+    /// Asks for a bot. What is typed in will be kept in `data_dir`.
+    pub(super) async fn interview(&self, asked: &mut impl Ask, data_dir: &Path) -> Result<Option<Connected>, Failure> {
+        let (token, bot) = loop {
+            let Some((token, place)) = ask_token(asked, data_dir)? else { return Ok(None) };
+            match self.check(&token).await? {
+                Checked::Known(bot) => break (place, Ok(bot)),
+                Checked::Wrong(why) => asked.say(&format!("{}. Nothing was written yet.", capital(&why)))?,
+                Checked::NotChecked(why) => {
+                    let options = ["try again", "write it all the same", "leave Telegram out"].map(str::to_owned);
+                    match asked.pick(&format!("{}, so the token was not checked.", capital(&why)), &options)? {
+                        0 => {}
+                        1 => break (place, Err(why)),
+                        _ => return Ok(None),
+                    }
+                }
+            }
+        };
+        if let Ok(bot) = &bot {
+            asked.say(&format!("This is {}.", introduction(bot)))?;
+        }
+        let allow = ask_people(asked)?;
+        Ok(Some(self.connected(token, allow, bot)))
+    }
+
+    fn connected(&self, token: TokenPlace, allow: Vec<String>, bot: Result<Bot, String>) -> Connected {
+        Connected { token, api_url: self.telegram_api_url.clone(), allow, bot }
+    }
+
+    async fn check(&self, token: &SecretString) -> Result<Checked, Failure> {
+        let usual = || API_URL.parse().expect("a constant address");
+        let api_url = self.telegram_api_url.clone().unwrap_or_else(usual);
+        let http = wiring::http_client().context("cannot ask Telegram")?;
+        Ok(match wiring::check_bot(&http, &api_url, token).await {
+            Ok(bot) => Checked::Known(bot),
+            Err(BotCheckError::Wrong(why)) => Checked::Wrong(why),
+            Err(BotCheckError::Unreachable(why)) => Checked::NotChecked(why),
+        })
+    }
+}
+
+fn variable(name: &str) -> Option<SecretString> {
+    let value = std::env::var(name).ok()?;
+    Some(value.trim()).filter(|value| !value.is_empty()).map(SecretString::from)
+}
+
+/// `None`: no bot.
+fn ask_token(asked: &mut impl Ask, data_dir: &Path) -> Result<Option<(SecretString, TokenPlace)>, Failure> {
+    if let Some(token) = variable(TOKEN_VARIABLE) {
+        let options = [
+            format!("yes, the one whose token is in {TOKEN_VARIABLE}"),
+            "yes, another one".to_owned(),
+            "no".to_owned(),
+        ];
+        match asked.pick("Connect a Telegram bot?", &options)? {
+            0 => return Ok(Some((token, TokenPlace::Variable(TOKEN_VARIABLE.to_owned())))),
+            1 => {}
+            _ => return Ok(None),
+        }
+    }
+    let question =
+        "A Telegram bot's token (https://t.me/BotFather gives one for /newbot; it is not shown; empty: no bot):";
+    let token = asked.secret_or_nothing(question)?;
+    if token.expose_secret().is_empty() {
+        return Ok(None);
+    }
+    let place = TokenPlace::Typed(token.clone(), data_dir.join(TOKEN_FILE));
+    Ok(Some((token, place)))
+}
+
+fn ask_people(asked: &mut impl Ask) -> Result<Vec<String>, Failure> {
+    loop {
+        let question = "Who may write to it? Ids or usernames, with blanks between (empty: nobody yet; the bot tells you your id):";
+        let answer = asked.line_or_nothing(question)?;
+        let people: Vec<String> =
+            answer.split([' ', ',']).filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
+        match people.iter().find(|entry| !Telegram::may_be_person(entry)) {
+            None => return Ok(people),
+            Some(wrong) => {
+                asked.say(&format!("{} is neither an id nor a username of Telegram's.", printable(wrong)))?;
+            }
+        }
+    }
+}
+
+fn capital(words: &str) -> String {
+    let mut chars = words.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+fn introduction(bot: &Bot) -> String {
+    format!("{} (@{}), at https://t.me/{}", printable(&bot.name), printable(&bot.username), printable(&bot.username))
+}
+
+/// What it sees in groups.
+fn groups(bot: &Bot) -> &'static str {
+    if !bot.can_join_groups {
+        "It cannot be added to groups; /setjoingroups at BotFather changes that."
+    } else if bot.reads_groups {
+        "In groups it sees every message, since its privacy mode is off. It answers mentions, replies and commands; \
+         group_policy changes that."
+    } else {
+        "In groups it sees commands, replies to it and mentions, and nothing else: that is privacy mode. To have it see \
+         everything, say /setprivacy to BotFather and add it to the group again, or make it an administrator."
+    }
+}
+
+impl Connected {
+    /// Writes a token that was typed in to its file, which only its owner can read.
+    pub(super) fn keep_token(&self) -> Result<(), Failure> {
+        let TokenPlace::Typed(token, path) = &self.token else { return Ok(()) };
+        let kept = path.parent().map_or(Ok(()), gateway::make_private_dir).map_err(anyhow::Error::new);
+        kept?;
+        Ok(secrets::keep(path, token).with_context(|| format!("cannot write {}", path.display()))?)
+    }
+
+    /// Its section of the configuration.
+    pub(super) fn section(&self) -> Result<String, Failure> {
+        let file = |path: &Path| {
+            let path = path.to_str().with_context(|| format!("{} is not UTF-8", path.display()))?;
+            Ok::<_, Failure>(format!("{{ file = {} }}", toml_text(path)?))
+        };
+        let token = match &self.token {
+            TokenPlace::Variable(name) => format!("{{ env = {} }}", toml_text(name)?),
+            TokenPlace::File(path) | TokenPlace::Typed(_, path) => file(path)?,
+        };
+        let mut text = "# A Telegram bot: docs/telegram.md.\n[channels.telegram.main]\n".to_owned();
+        let _ = writeln!(text, "token = {token}");
+        if let Some(api_url) = &self.api_url {
+            let _ = writeln!(text, "api_url = {}", toml_text(api_url.as_str())?);
+        }
+        let people = self.allow.iter().map(|entry| toml_text(entry)).collect::<Result<Vec<_>, _>>()?;
+        let _ = writeln!(
+            text,
+            "# Who may write to it, by id or username. While it is empty, the bot tells whoever writes their id.\n\
+             allow_from = [{}]\n",
+            people.join(", ")
+        );
+        Ok(text)
+    }
+
+    /// What whoever wrote it should know.
+    pub(super) fn farewell(&self) -> String {
+        let mut text = String::new();
+        match &self.bot {
+            Ok(bot) => {
+                let _ = writeln!(text, "The Telegram bot is {}.\n{}", introduction(bot), groups(bot));
+            }
+            Err(why) => {
+                let _ = writeln!(text, "The Telegram bot's token was not checked: {why}.");
+            }
+        }
+        match &self.token {
+            TokenPlace::Typed(_, path) => {
+                let _ = writeln!(text, "Its token is kept in {}.", path.display());
+            }
+            TokenPlace::Variable(name) if variable(name).is_none() => {
+                let _ = writeln!(text, "Set {name} to its token before you start.");
+            }
+            TokenPlace::Variable(_) | TokenPlace::File(_) => {}
+        }
+        if self.allow.is_empty() {
+            text.push_str("Nobody may write to it yet: write to it, and it tells you the id to put into allow_from.\n");
+        }
+        text
+    }
+}
