@@ -31,6 +31,9 @@ pub enum Speaker {
 pub struct Line {
     /// Who said it.
     pub speaker: Speaker,
+    /// The person's name, in a chat of several people, where the platform gives one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// What.
     pub text: String,
     /// When.

@@ -111,7 +111,7 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
     let line = |speaker, text: &str| TranscriptLine {
         session,
         turn: id,
-        line: Line { speaker, text: text.to_owned(), at: now },
+        line: Line { speaker, name: None, text: text.to_owned(), at: now },
     };
     let transition = Transition {
         turns: vec![TurnChange { turn: id, expected: 1, obligation, at: now }],

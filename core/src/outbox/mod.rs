@@ -13,8 +13,8 @@ use std::{panic::AssertUnwindSafe, time::Duration};
 use rejoinder_guard::{Body, Cleared, Signal};
 
 use crate::{
-    Action, Capabilities, ChannelAdapter, Class, Content, ConversationRef, Delivery, DeliveryId, Line, Receipts,
-    Resend, SignalKind, Speaker, Support, Timestamp, Via, Words,
+    Action, Capabilities, ChannelAdapter, ChatKind, Class, Content, ConversationRef, Delivery, DeliveryId, Line,
+    Receipts, Resend, SignalKind, Speaker, Support, Timestamp, Via, Words, commands,
     store::{DeliveryRecord, DeliveryState, NewDelivery, Shown, TranscriptLine, TurnRecord},
 };
 
@@ -212,20 +212,29 @@ fn question(name: &str, capabilities: &Capabilities, words: &Words, otherwise: S
 
 /// What the agent will know of this turn later: what the person said, and what they saw.
 fn transcript(signal: &Signal, shown: &Shown, turn: &TurnRecord, now: Timestamp) -> Vec<TranscriptLine> {
+    let event = &turn.event;
     let line = |speaker, text: &str, at| TranscriptLine {
         session: turn.session,
         turn: turn.id,
-        line: Line { speaker, text: text.to_owned(), at },
+        line: Line { speaker, name: None, text: text.to_owned(), at },
     };
-    let person = line(Speaker::Person, &turn.event.text, turn.event.received_at);
-    match signal.kind() {
-        SignalKind::Deferral => Vec::new(),
-        SignalKind::Reaction => vec![person],
-        SignalKind::Reply if matches!(signal.via, Via::Fallback { .. }) && !matches!(signal.body, Body::Reply(_)) => {
-            vec![person, line(Speaker::Gateway, &shown.text, now)]
-        }
-        SignalKind::Reply => vec![person, line(Speaker::Agent, &shown.text, now)],
-    }
+    let ours = match signal.kind() {
+        SignalKind::Deferral => return Vec::new(),
+        SignalKind::Reaction => None,
+        SignalKind::Reply if is_ours(signal, turn) => Some(line(Speaker::Gateway, &shown.text, now)),
+        SignalKind::Reply => Some(line(Speaker::Agent, &shown.text, now)),
+    };
+    let mut person = line(Speaker::Person, &event.text, event.received_at);
+    person.line.name = event.sender.name.clone().filter(|_| event.chat == ChatKind::Group);
+    // A picture or a reaction has no words.
+    let has_words = !event.text.trim().is_empty();
+    has_words.then_some(person).into_iter().chain(ours).collect()
+}
+
+/// Whether the words are the gateway's: the ladder's, or the answer to a command.
+fn is_ours(signal: &Signal, turn: &TurnRecord) -> bool {
+    let is_answer = matches!(signal.body, Body::Reply(_));
+    &*turn.agent == commands::AGENT || (matches!(signal.via, Via::Fallback { .. }) && !is_answer)
 }
 
 /// A stored delivery, as it is handed to its adapter for its next attempt.

@@ -1,7 +1,7 @@
 //! What an agent makes of a turn, and what the person sees of it.
 
 use rejoinder_core::{
-    AgentTurn, Cause, EventKind, InboundEvent, Ladder, Policies, Rung, SendResult, Support,
+    AgentTurn, Cause, EventKind, InboundEvent, Ladder, Policies, Rung, SendResult, Sender, Speaker, Support,
     conformance::scripted::{Fault, Script},
     store::TurnStatus,
 };
@@ -312,5 +312,30 @@ async fn what_cannot_be_read_is_said_to_be() {
     assert_eq!(gateway.agent("main").steps(), 0);
     let obligation = gateway.dossier(turn).await.turn.obligation;
     assert_eq!(obligation.fallback().map(|(cause, _)| cause), Some(Cause::Unreadable));
+    gateway.at_rest().await;
+}
+
+/// In a group the agent is told who said what; in a direct chat there is nobody to tell apart.
+#[tokio::test]
+async fn in_a_group_the_history_names_who_spoke() {
+    let gateway = TestGateway::with(Script::replies("hm")).await;
+    let by = |name: &str, event: InboundEvent| {
+        let sender = Sender { id: name.to_lowercase(), name: Some(name.to_owned()), ..event.sender.clone() };
+        InboundEvent { sender, ..event }
+    };
+    for name in ["Ada", "Bob", "Eve"] {
+        gateway.receives(by(name, mention(&chat("room"), "hi"))).await;
+        gateway.receives(by(name, said(&chat("alone"), "hi"))).await;
+    }
+
+    let names = |chat: &str| {
+        let runs = gateway.agent("main").runs();
+        let last = runs.into_iter().rev().find(|run| &*run.turn.conversation.chat == chat).expect("it ran");
+        last.turn.history.into_iter().map(|line| (line.speaker, line.name)).collect::<Vec<_>>()
+    };
+    let named = |name: &str| (Speaker::Person, Some(name.to_owned()));
+    let agent = || (Speaker::Agent, None);
+    assert_eq!(names("room"), [named("Ada"), agent(), named("Bob"), agent()]);
+    assert_eq!(names("alone"), [(Speaker::Person, None), agent(), (Speaker::Person, None), agent()]);
     gateway.at_rest().await;
 }

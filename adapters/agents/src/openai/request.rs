@@ -391,6 +391,20 @@ mod tests {
         assert_eq!(said(&turn, &settings()), expected);
     }
 
+    #[test]
+    fn in_a_group_the_history_says_who_spoke() {
+        let named = |name: &str, text| Line { name: Some(name.to_owned()), ..line(Speaker::Person, text) };
+        let mut turn = AgentTurn {
+            chat: ChatKind::Group,
+            history: vec![named("Ann", "shall we?"), named("B\nob", "yes"), line(Speaker::Agent, "when?")],
+            ..turn("at six")
+        };
+        turn.sender.name = Some("Ann".to_owned());
+        let expected =
+            pairs([("user", "Ann: shall we?\n\nB ob: yes"), ("assistant", "when?"), ("user", "Ann: at six")]);
+        assert_eq!(said(&turn, &settings()), expected);
+    }
+
     #[rstest]
     #[case(2, 1_000, &["c", "dd"])]
     #[case(3, 1_000, &["c", "dd"])]

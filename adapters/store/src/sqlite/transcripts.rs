@@ -173,7 +173,7 @@ mod tests {
     }
 
     fn line(text: &str, speaker: Speaker, at: i64) -> Line {
-        Line { speaker, text: text.to_owned(), at: Timestamp::from_millis(at) }
+        Line { speaker, name: None, text: text.to_owned(), at: Timestamp::from_millis(at) }
     }
 
     fn texts(lines: &[Line]) -> Vec<&str> {

@@ -22,7 +22,8 @@ pub async fn a_restart_keeps_everything(subject: &mut impl Subject) {
     let record = running.delivery(1, "x");
     let delivery = record.id;
     done(&*store, deliveries([record])).await;
-    let line = Line { speaker: Speaker::Person, text: "hello".to_owned(), at: at(1) };
+    let name = Some("Ann".to_owned());
+    let line = Line { speaker: Speaker::Person, name, text: "hello".to_owned(), at: at(1) };
     let along = Transition {
         attempts_started: vec![AttemptStart { delivery, number: 1, at: at(2) }],
         transcript: vec![TranscriptLine { session: running.session, turn: running.id, line: line.clone() }],

@@ -200,7 +200,7 @@ pub async fn runs_are_recorded(subject: &mut impl Subject) {
 }
 
 fn line(turn: &Turn, speaker: Speaker, text: &str, seconds: u64) -> TranscriptLine {
-    let line = Line { speaker, text: text.to_owned(), at: at(seconds) };
+    let line = Line { speaker, name: None, text: text.to_owned(), at: at(seconds) };
     TranscriptLine { session: turn.session, turn: turn.id, line }
 }
 
@@ -227,6 +227,24 @@ pub async fn a_speaker_has_one_line_per_turn(subject: &mut impl Subject) {
     let lines: Vec<_> = lines.iter().map(|line| (line.speaker, &*line.text, line.at)).collect();
     assert_eq!(lines, [(Speaker::Person, "question", at(1)), (Speaker::Agent, "answer", at(5))]);
     assert!(store.turn(turn.id).await.expect("turns are read").expect("the turn is there").has_history);
+}
+
+/// In a chat of several people an agent is told who said what.
+pub async fn a_line_keeps_the_name_of_who_said_it(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let mut asked = line(&turn, Speaker::Person, "question", 1);
+    asked.line.name = Some("Ann: \"A\"".to_owned());
+    let answered = line(&turn, Speaker::Agent, "answer", 2);
+    let expected = [asked.line.clone(), answered.line.clone()];
+    says(&*store, vec![asked, answered]).await;
+    assert_eq!(store.transcript(turn.session, 10).await.expect("transcripts are read"), expected);
+    drop(store);
+
+    // Also when no memory of it is left.
+    subject.reopen().await;
+    let read = subject.store().transcript(turn.session, 10).await.expect("transcripts are read");
+    assert_eq!(read, expected);
 }
 
 /// A run is given the end of what was said, oldest first.

@@ -141,8 +141,10 @@ pub(in crate::sqlite) async fn transcript(
 ) -> Result<Vec<(TurnId, Line)>, StoreError> {
     // One row for all lines: each row of an answer costs as much as reading it from the database does.
     let sql = "
-        select json_group_array(json_array(hex(turn_id), json_object('speaker', speaker, 'text', text, 'at', at))) from (
-            select turn_id, speaker, text, at from transcript where session_id = ?
+        select json_group_array(json_array(
+            hex(turn_id), json_object('speaker', speaker, 'name', name, 'text', text, 'at', at)
+        )) from (
+            select turn_id, speaker, name, text, at from transcript where session_id = ?
             order by turn_id desc, at desc, case speaker when 'person' then 0 when 'agent' then 1 else 2 end desc
             limit ?
         )";

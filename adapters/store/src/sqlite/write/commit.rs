@@ -154,7 +154,7 @@ async fn write(connection: &mut SqliteConnection, transitions: &[&Transition]) -
     WRITE_TRANSCRIPT
         .on(connection, &all_of(transitions, |transition| &transition.transcript), |line, values| {
             values.id(line.session.as_uuid()).id(line.turn.as_uuid());
-            values.name(line.line.speaker).add(&*line.line.text).at(line.line.at);
+            values.name(line.line.speaker).add(line.line.name.as_deref()).add(&*line.line.text).at(line.line.at);
         })
         .await?;
     let audit = all_of(transitions, |transition| &transition.audit);
@@ -383,9 +383,9 @@ static END_RUNS: Statement = Statement::new(
 );
 
 static WRITE_TRANSCRIPT: Statement = Statement::new(
-    "with r (session_id, turn_id, speaker, text, at) as ({rows})
-    insert into transcript (session_id, turn_id, speaker, text, at) select * from r where session_id is not null
-    on conflict do update set text = excluded.text, at = excluded.at",
+    "with r (session_id, turn_id, speaker, name, text, at) as ({rows})
+    insert into transcript (session_id, turn_id, speaker, name, text, at) select * from r where session_id is not null
+    on conflict do update set name = excluded.name, text = excluded.text, at = excluded.at",
 );
 
 static INSERT_AUDIT: Statement = Statement::new(
