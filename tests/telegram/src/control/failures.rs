@@ -1,0 +1,131 @@
+//! What goes wrong, and what is allowed.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::{Json, extract::State};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Controlled, wrong};
+use crate::{
+    fault::Fault,
+    limits::Limits,
+    shared::{Outage, Shared},
+    world::update::Pauses,
+};
+
+/// Only what is there is set.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Settings {
+    privacy: Option<bool>,
+    private_topics: Option<bool>,
+    keep_calls: Option<bool>,
+    limits: Option<Limits>,
+    /// The documented ones, or none.
+    documented_limits: Option<bool>,
+    /// The first and the longest.
+    webhook_pauses_ms: Option<(u64, u64)>,
+    available_reactions: Option<Reactions>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Reactions {
+    chat: i64,
+    /// None are all.
+    emoji: Option<Vec<String>>,
+}
+
+pub(super) async fn set(State(shared): State<Arc<Shared>>, Json(settings): Json<Settings>) -> Controlled {
+    let mut world = shared.lock();
+    if let Some(privacy) = settings.privacy {
+        world.privacy = privacy;
+    }
+    if let Some(topics) = settings.private_topics {
+        world.private_topics = topics;
+    }
+    if let Some(keep) = settings.keep_calls {
+        world.calls.keep(keep);
+    }
+    if let Some(limits) = settings.limits {
+        world.limits = limits;
+    }
+    if let Some(documented) = settings.documented_limits {
+        world.limits = if documented { Limits::documented() } else { Limits::default() };
+    }
+    if let Some((first, longest)) = settings.webhook_pauses_ms {
+        world.pauses = Pauses { first: Duration::from_millis(first), longest: Duration::from_millis(longest) };
+    }
+    if let Some(reactions) = settings.available_reactions {
+        let Some(chat) = world.chats.get_mut(&reactions.chat) else { return wrong("there is no such chat") };
+        chat.available_reactions = reactions.emoji;
+    }
+    Ok(Json(json!({})))
+}
+
+pub(super) async fn add(State(shared): State<Arc<Shared>>, Json(fault): Json<Fault>) -> Controlled {
+    shared.lock().faults.add(fault);
+    Ok(Json(json!({})))
+}
+
+pub(super) async fn heal(State(shared): State<Arc<Shared>>) -> Controlled {
+    shared.heal();
+    Ok(Json(json!({})))
+}
+
+#[derive(Deserialize)]
+pub(super) struct NewOutage {
+    kind: Outage,
+    /// How long; a server that refuses connections cannot be told to stop, so it must be said for one.
+    ms: Option<u64>,
+}
+
+pub(super) async fn fail(State(shared): State<Arc<Shared>>, Json(new): Json<NewOutage>) -> Controlled {
+    if new.kind == Outage::Refuse && new.ms.is_none() {
+        return wrong("say for how many ms connections are refused");
+    }
+    let later = Arc::clone(&shared);
+    // The answer to this call is written first.
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        later.fail(new.kind);
+        if let Some(ms) = new.ms {
+            tokio::time::sleep(Duration::from_millis(ms)).await;
+            later.lift();
+        }
+    });
+    Ok(Json(json!({})))
+}
+
+pub(super) async fn lift(State(shared): State<Arc<Shared>>) -> Controlled {
+    shared.lift();
+    Ok(Json(json!({})))
+}
+
+/// A chat, or the whole bot, may be sent nothing for a time.
+#[derive(Deserialize)]
+pub(super) struct Closing {
+    chat: Option<i64>,
+    ms: u64,
+}
+
+pub(super) async fn close(State(shared): State<Arc<Shared>>, Json(closing): Json<Closing>) -> Controlled {
+    let time = Duration::from_millis(closing.ms);
+    let mut world = shared.lock();
+    match closing.chat {
+        None => world.spent.close(time, Instant::now()),
+        Some(chat) => match world.chats.get_mut(&chat) {
+            Some(chat) => chat.spent.close(time, Instant::now()),
+            None => return wrong("there is no such chat"),
+        },
+    }
+    Ok(Json(json!({})))
+}
+
+pub(super) async fn expire(State(shared): State<Arc<Shared>>) -> Controlled {
+    shared.lock().callbacks.values_mut().for_each(|callback| callback.expired = true);
+    Ok(Json(json!({})))
+}

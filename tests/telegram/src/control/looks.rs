@@ -1,0 +1,117 @@
+//! What is to be seen.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Json,
+    extract::{Query, State},
+    http::StatusCode,
+    response::{IntoResponse as _, Response},
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Controlled, wrong};
+use crate::{
+    shared::{PATIENCE, Shared},
+    view::View,
+};
+
+pub(super) async fn bot(State(shared): State<Arc<Shared>>) -> Controlled {
+    let world = shared.lock();
+    Ok(Json(world.bot.profile(world.privacy, world.private_topics)))
+}
+
+pub(super) async fn state(State(shared): State<Arc<Shared>>) -> Controlled {
+    let world = shared.lock();
+    let view = View::of(&world);
+    Ok(Json(json!({
+        "pending_updates": view.pending_updates(),
+        "pending_faults": view.pending_faults(),
+        "calls": view.call_count(),
+    })))
+}
+
+#[derive(Deserialize)]
+pub(super) struct Which {
+    method: Option<String>,
+}
+
+pub(super) async fn calls(State(shared): State<Arc<Shared>>, Query(which): Query<Which>) -> Controlled {
+    let world = shared.lock();
+    let view = View::of(&world);
+    Ok(Json(json!(which.method.map_or_else(|| view.all_calls(), |method| view.calls(&method)))))
+}
+
+pub(super) async fn forget(State(shared): State<Arc<Shared>>) -> Controlled {
+    shared.lock().calls.forget();
+    Ok(Json(json!({})))
+}
+
+#[derive(Deserialize)]
+pub(super) struct Where {
+    chat: i64,
+    thread: Option<i64>,
+}
+
+pub(super) async fn visible(State(shared): State<Arc<Shared>>, Query(at): Query<Where>) -> Controlled {
+    Ok(Json(json!(View::of(&shared.lock()).visible(at.chat))))
+}
+
+pub(super) async fn drafts(State(shared): State<Arc<Shared>>, Query(at): Query<Where>) -> Controlled {
+    let world = shared.lock();
+    let view = View::of(&world);
+    Ok(Json(json!({ "now": view.draft(at.chat, at.thread), "past": view.past_drafts(at.chat) })))
+}
+
+pub(super) async fn typing(State(shared): State<Arc<Shared>>, Query(at): Query<Where>) -> Controlled {
+    Ok(Json(json!(View::of(&shared.lock()).typing(at.chat))))
+}
+
+#[derive(Deserialize)]
+pub(super) struct OfMessage {
+    chat: i64,
+    message: i64,
+}
+
+pub(super) async fn file(State(shared): State<Arc<Shared>>, Query(of): Query<OfMessage>) -> Response {
+    match View::of(&shared.lock()).file(of.chat, of.message) {
+        Some(bytes) => bytes.into_response(),
+        None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct Pressed {
+    id: String,
+}
+
+pub(super) async fn callback(State(shared): State<Arc<Shared>>, Query(pressed): Query<Pressed>) -> Controlled {
+    Ok(Json(json!({ "answer": View::of(&shared.lock()).callback_answer(&pressed.id) })))
+}
+
+/// The bot's message that is waited for: with this text, else any after a message.
+#[derive(Deserialize)]
+pub(super) struct Heard {
+    chat: i64,
+    text: Option<String>,
+    #[serde(default)]
+    after: i64,
+    timeout_ms: Option<u64>,
+}
+
+pub(super) async fn heard(State(shared): State<Arc<Shared>>, Query(heard): Query<Heard>) -> Controlled {
+    let Some(changed) = shared.lock().chats.get(&heard.chat).map(|chat| Arc::clone(&chat.changed)) else {
+        return wrong("there is no such chat");
+    };
+    let patience = heard.timeout_ms.map_or(PATIENCE, Duration::from_millis);
+    let look = |view: View<'_>| {
+        let wanted = |text: &String| heard.text.as_ref().is_none_or(|wanted| wanted == text);
+        let seen = view.visible(heard.chat);
+        seen.into_iter().find(|message| message.ours && message.id > heard.after && wanted(&message.text))
+    };
+    match shared.wait(&changed, patience, look).await {
+        Some(message) => Ok(Json(json!(message))),
+        None => wrong(format!("nothing of the kind in {patience:?}")),
+    }
+}

@@ -1,0 +1,277 @@
+//! What people do.
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{Controlled, Wrong, wrong};
+use crate::{
+    methods::Kind,
+    people::{Group, Person, Press, Sent},
+    shared::Shared,
+    text::{Entity, Formatted},
+    world::{
+        chat::{ChatKind, Standing},
+        message::Content,
+    },
+};
+
+#[derive(Deserialize)]
+pub(super) struct NewPerson {
+    name: String,
+    username: Option<String>,
+    #[serde(default)]
+    bot: bool,
+    /// Whether the private chat is open.
+    #[serde(default = "yes")]
+    started: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+pub(super) async fn add(State(shared): State<Arc<Shared>>, Json(new): Json<NewPerson>) -> Controlled {
+    let standing = if new.started && !new.bot { Standing::Member } else { Standing::NotStarted };
+    let id = shared.lock().add_person(&new.name, new.username.as_deref(), new.bot, standing);
+    Ok(Json(json!({ "id": id })))
+}
+
+#[derive(Deserialize)]
+pub(super) struct NewChat {
+    kind: ChatKind,
+    title: String,
+    username: Option<String>,
+}
+
+pub(super) async fn add_chat(State(shared): State<Arc<Shared>>, Json(new): Json<NewChat>) -> Controlled {
+    if new.kind == ChatKind::Private {
+        return wrong("a private chat comes with its person");
+    }
+    let id = shared.lock().add_group(new.kind, &new.title, new.username.as_deref());
+    Ok(Json(json!({ "id": id })))
+}
+
+/// Who does something, and where; without a chat, in private.
+#[derive(Deserialize)]
+pub(super) struct Who {
+    person: i64,
+    chat: Option<i64>,
+    thread: Option<i64>,
+}
+
+impl Who {
+    fn find(&self, shared: &Arc<Shared>) -> Result<Person, Wrong> {
+        let chat = self.chat.unwrap_or(self.person);
+        let world = shared.lock();
+        if !world.users.contains_key(&self.person) {
+            return wrong(format!("there is no person {}", self.person));
+        }
+        if !world.chats.contains_key(&chat) {
+            return wrong(format!("there is no chat {chat}"));
+        }
+        drop(world);
+        let person = Person::new(Arc::clone(shared), self.person).at_chat(chat);
+        Ok(self.thread.map_or_else(|| person.clone(), |thread| person.topic(thread)))
+    }
+
+    /// As [`Who::find`], for something that is done to a message.
+    fn at_message(&self, shared: &Arc<Shared>, message: i64) -> Result<Person, Wrong> {
+        let person = self.find(shared)?;
+        if !shared.lock().chat(person.chat()).messages.contains_key(&message) {
+            return wrong(format!("there is no message {message} in the chat {}", person.chat()));
+        }
+        Ok(person)
+    }
+}
+
+fn group(shared: &Arc<Shared>, id: i64) -> Result<Group, Wrong> {
+    if !shared.lock().chats.contains_key(&id) {
+        return wrong(format!("there is no chat {id}"));
+    }
+    Ok(Group::new(Arc::clone(shared), id))
+}
+
+#[derive(Deserialize)]
+pub(super) struct NewTopic {
+    chat: i64,
+    name: String,
+}
+
+pub(super) async fn add_topic(State(shared): State<Arc<Shared>>, Json(new): Json<NewTopic>) -> Controlled {
+    Ok(Json(json!({ "thread": group(&shared, new.chat)?.topic(&new.name) })))
+}
+
+/// A file: its bytes as a text or in base64.
+#[derive(Deserialize)]
+pub(super) struct NewFile {
+    kind: String,
+    name: Option<String>,
+    media_type: Option<String>,
+    #[serde(default)]
+    text: String,
+    base64: Option<String>,
+    size: Option<u64>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct NewMessage {
+    #[serde(flatten)]
+    who: Who,
+    reply_to: Option<i64>,
+    quote: Option<String>,
+    /// The text, or a file's caption.
+    text: Option<String>,
+    #[serde(default)]
+    entities: Vec<Entity>,
+    file: Option<NewFile>,
+    /// Anything else that a message has: `location`, `contact`, ...
+    #[serde(default)]
+    fields: Map<String, Value>,
+}
+
+pub(super) async fn say(State(shared): State<Arc<Shared>>, Json(new): Json<NewMessage>) -> Controlled {
+    let person = new.who.find(&shared)?;
+    let text = new.text.unwrap_or_default();
+    let id = match new.file {
+        Some(file) => {
+            let Some(kind) = Kind::named(&file.kind) else { return wrong(format!("no kind of file: {}", file.kind)) };
+            let bytes = match &file.base64 {
+                Some(encoded) => BASE64_STANDARD.decode(encoded).map_err(|error| Wrong(error.to_string()))?,
+                None => file.text.into_bytes(),
+            };
+            person.sends_file(Sent {
+                name: file.name.as_deref(),
+                media_type: file.media_type.as_deref(),
+                caption: &text,
+                size: file.size,
+                ..Sent::new(kind, &bytes)
+            })
+        }
+        None => {
+            let words = Formatted::typed(&text, new.entities);
+            let text = (!text.is_empty()).then_some(words);
+            let quote = new.quote.map(|quote| json!({ "text": quote, "position": 0, "is_manual": true }));
+            person.posts(Content { text, caption: None, fields: new.fields }, new.reply_to, quote)
+        }
+    };
+    Ok(Json(json!({ "message_id": id })))
+}
+
+#[derive(Deserialize)]
+pub(super) struct NewAlbum {
+    #[serde(flatten)]
+    who: Who,
+    #[serde(default)]
+    caption: String,
+    /// Their bytes, as texts.
+    photos: Vec<String>,
+}
+
+pub(super) async fn send_album(State(shared): State<Arc<Shared>>, Json(new): Json<NewAlbum>) -> Controlled {
+    let photos: Vec<&[u8]> = new.photos.iter().map(String::as_bytes).collect();
+    Ok(Json(json!({ "message_ids": new.who.find(&shared)?.sends_album(&photos, &new.caption) })))
+}
+
+#[derive(Deserialize)]
+pub(super) struct NewPost {
+    chat: i64,
+    text: String,
+}
+
+pub(super) async fn post(State(shared): State<Arc<Shared>>, Json(new): Json<NewPost>) -> Controlled {
+    let channel = group(&shared, new.chat)?;
+    if shared.lock().chat(new.chat).kind != ChatKind::Channel {
+        return wrong("only a channel posts by itself");
+    }
+    Ok(Json(json!({ "message_id": channel.posts(&new.text) })))
+}
+
+/// Something that is done to a message.
+#[derive(Deserialize)]
+pub(super) struct Deed {
+    #[serde(flatten)]
+    who: Who,
+    message: i64,
+    #[serde(default)]
+    text: String,
+    #[serde(default)]
+    emoji: String,
+    /// By its place, by what it sends or by what it says.
+    #[serde(default)]
+    button: Value,
+}
+
+pub(super) async fn edit(State(shared): State<Arc<Shared>>, Json(deed): Json<Deed>) -> Controlled {
+    deed.who.at_message(&shared, deed.message)?.edits(deed.message, &deed.text);
+    Ok(Json(json!({})))
+}
+
+pub(super) async fn delete(State(shared): State<Arc<Shared>>, Json(deed): Json<Deed>) -> Controlled {
+    deed.who.at_message(&shared, deed.message)?.deletes(deed.message);
+    Ok(Json(json!({})))
+}
+
+pub(super) async fn react(State(shared): State<Arc<Shared>>, Json(deed): Json<Deed>) -> Controlled {
+    deed.who.at_message(&shared, deed.message)?.reacts(deed.message, &deed.emoji);
+    Ok(Json(json!({})))
+}
+
+pub(super) async fn press(State(shared): State<Arc<Shared>>, Json(deed): Json<Deed>) -> Controlled {
+    let person = deed.who.at_message(&shared, deed.message)?;
+    let press = match &deed.button {
+        Value::String(data) => Press::Data(data.clone()),
+        Value::Number(index) => Press::Index(index.as_u64().and_then(|it| it.try_into().ok()).unwrap_or(usize::MAX)),
+        _ => Press::Index(0),
+    };
+    let id = person.tries_to_press(deed.message, &press).map_err(Wrong)?;
+    Ok(Json(json!({ "callback_query_id": id })))
+}
+
+#[derive(Deserialize)]
+pub(super) struct NewStanding {
+    chat: i64,
+    standing: Standing,
+    by: Option<i64>,
+}
+
+pub(super) async fn stand(State(shared): State<Arc<Shared>>, Json(new): Json<NewStanding>) -> Controlled {
+    group(&shared, new.chat)?;
+    let mut world = shared.lock();
+    let private = world.chat(new.chat).kind == ChatKind::Private;
+    let by = new.by.unwrap_or_else(|| if private { new.chat } else { world.anonymous() });
+    if !world.users.contains_key(&by) {
+        return wrong(format!("there is no person {by}"));
+    }
+    world.stands(new.chat, by, new.standing);
+    Ok(Json(json!({})))
+}
+
+#[derive(Deserialize)]
+pub(super) struct Migration {
+    chat: i64,
+}
+
+pub(super) async fn migrate(State(shared): State<Arc<Shared>>, Json(migration): Json<Migration>) -> Controlled {
+    group(&shared, migration.chat)?;
+    let mut world = shared.lock();
+    if world.chat(migration.chat).kind != ChatKind::Group {
+        return wrong("only a group becomes a supergroup");
+    }
+    Ok(Json(json!({ "id": world.migrates(migration.chat) })))
+}
+
+#[derive(Deserialize)]
+pub(super) struct NewUpdate {
+    kind: String,
+    payload: Value,
+    #[serde(default)]
+    chat: i64,
+}
+
+pub(super) async fn update(State(shared): State<Arc<Shared>>, Json(new): Json<NewUpdate>) -> Controlled {
+    Ok(Json(json!({ "sent": shared.lock().push_update(&new.kind, new.chat, &new.payload) })))
+}

@@ -1,0 +1,210 @@
+//! The listener and its connections, which can be refused and broken: a fault must be able to end a
+//! connection at any moment, with or without a reset, and an outage must look like one.
+
+use std::{
+    future::Future,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::{
+    extract::connect_info::Connected,
+    serve::{IncomingStream, Listener},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpSocket, TcpStream},
+    sync::watch,
+};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+/// Whether connections are taken.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) open: bool,
+    /// Ends the connections that were taken since it was made.
+    pub(crate) all: CancellationToken,
+}
+
+/// A listener that can be closed for a while without losing its port.
+pub(crate) struct Door {
+    at: SocketAddr,
+    listener: TcpListener,
+    entry: watch::Receiver<Entry>,
+}
+
+impl Door {
+    /// # Errors
+    /// When the address is taken.
+    pub(crate) async fn new(at: SocketAddr, entry: watch::Receiver<Entry>) -> io::Result<Self> {
+        let listener = TcpListener::bind(at).await?;
+        Ok(Self { at: listener.local_addr()?, listener, entry })
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.at
+    }
+
+    /// Refuses connections until the entry is open again.
+    async fn closed(&mut self) {
+        // A socket that is bound and does not listen keeps the port, and the system refuses for us.
+        let spare = bound(SocketAddr::new(self.at.ip(), 0));
+        let spare = spare.and_then(|socket| socket.listen(1)).expect("a loopback port is free");
+        drop(std::mem::replace(&mut self.listener, spare));
+        let holder = persistently(|| bound(self.at)).await;
+        // Who could change it is gone only when this server goes too.
+        let _ = self.entry.wait_for(|entry| entry.open).await;
+        let mut holder = Some(holder);
+        self.listener = persistently(|| {
+            let socket = holder.take().map_or_else(|| bound(self.at), Ok)?;
+            socket.listen(1024)
+        })
+        .await;
+    }
+}
+
+fn bound(at: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = if at.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(at)?;
+    Ok(socket)
+}
+
+/// Tries until it works.
+async fn persistently<T>(mut what: impl FnMut() -> io::Result<T>) -> T {
+    loop {
+        match what() {
+            Ok(it) => return it,
+            Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+        }
+    }
+}
+
+impl Listener for Door {
+    type Io = Stream;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            let entry = self.entry.borrow_and_update().clone();
+            if !entry.open {
+                self.closed().await;
+                continue;
+            }
+            let taken = tokio::select! {
+                biased;
+                _ = self.entry.changed() => continue,
+                taken = self.listener.accept() => taken,
+            };
+            match taken {
+                Ok((stream, from)) => {
+                    // Answers are small, and are waited for.
+                    let _ = stream.set_nodelay(true);
+                    return (Stream::new(stream, &entry.all), from);
+                }
+                // Too many open files: some will be closed.
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<Self::Addr> {
+        Ok(self.at)
+    }
+}
+
+/// A connection that can be broken from elsewhere.
+pub(crate) struct Stream {
+    tcp: TcpStream,
+    line: Line,
+    broken: Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
+/// What a connection is broken with.
+#[derive(Debug, Clone)]
+pub(crate) struct Line {
+    broken: CancellationToken,
+    reset: Arc<AtomicBool>,
+}
+
+impl Line {
+    /// Ends the connection; the other side reads its end.
+    pub(crate) fn close(&self) {
+        self.broken.cancel();
+    }
+
+    /// Ends the connection; the other side reads an error.
+    pub(crate) fn reset(&self) {
+        self.reset.store(true, Ordering::Release);
+        self.broken.cancel();
+    }
+}
+
+impl Connected<IncomingStream<'_, Door>> for Line {
+    fn connect_info(stream: IncomingStream<'_, Door>) -> Self {
+        stream.io().line.clone()
+    }
+}
+
+impl Stream {
+    fn new(tcp: TcpStream, all: &CancellationToken) -> Self {
+        let broken = all.child_token();
+        let line = Line { broken: broken.clone(), reset: Arc::default() };
+        Self { tcp, line, broken: Box::pin(broken.cancelled_owned()) }
+    }
+
+    fn check(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        if !self.line.broken.is_cancelled() && self.broken.as_mut().poll(context).is_pending() {
+            return Ok(());
+        }
+        if self.line.reset.load(Ordering::Acquire) {
+            let _ = self.tcp.set_zero_linger();
+        }
+        Err(io::ErrorKind::ConnectionReset.into())
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        Pin::new(&mut self.tcp).poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.check(context)?;
+        Pin::new(&mut self.tcp).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.check(context)?;
+        Pin::new(&mut self.tcp).poll_write_vectored(context, bytes)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.tcp.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.check(context)?;
+        Pin::new(&mut self.tcp).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Broken or not, there is nothing left to say.
+        let _ = self.check(context);
+        Pin::new(&mut self.tcp).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,202 @@
+//! What goes wrong, on demand.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ApiError;
+
+/// Something that goes wrong with the next calls.
+///
+/// ```
+/// # use rejoinder_telegram_double::Fault;
+/// Fault::lost_answer().on("sendMessage").times(2);
+/// ```
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Fault {
+    /// What.
+    pub effect: Effect,
+    /// Only calls of this method, in any case; downloads are `file`.
+    #[serde(default)]
+    pub method: Option<String>,
+    /// Only calls that name this chat.
+    #[serde(default)]
+    pub chat: Option<i64>,
+    /// So often; none is forever.
+    #[serde(default = "once")]
+    pub times: Option<u32>,
+}
+
+/// What a fault does.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// Executed; the connection is closed instead of an answer.
+    LostAnswer,
+    /// Not executed; the connection is reset.
+    Reset,
+    /// Not executed; this HTTP status.
+    ErrorBefore(u16),
+    /// Executed; this HTTP status.
+    ErrorAfter(u16),
+    /// Executed so many milliseconds later.
+    Late(u64),
+    /// Executed, and answered so many milliseconds later.
+    SlowAnswer(u64),
+    /// Not executed; this error.
+    Refuse(ApiError),
+    /// Not executed and not answered, until the faults are lifted.
+    Stall,
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the default of an optional field")]
+fn once() -> Option<u32> {
+    Some(1)
+}
+
+impl Fault {
+    fn new(effect: Effect) -> Self {
+        Self { effect, method: None, chat: None, times: once() }
+    }
+
+    /// Executed; the connection is closed instead of an answer.
+    #[must_use]
+    pub fn lost_answer() -> Self {
+        Self::new(Effect::LostAnswer)
+    }
+
+    /// Not executed; the connection is reset.
+    #[must_use]
+    pub fn reset() -> Self {
+        Self::new(Effect::Reset)
+    }
+
+    /// Not executed; answered with this HTTP status.
+    #[must_use]
+    pub fn error_before(status: u16) -> Self {
+        Self::new(Effect::ErrorBefore(status))
+    }
+
+    /// Executed; answered with this HTTP status.
+    #[must_use]
+    pub fn error_after(status: u16) -> Self {
+        Self::new(Effect::ErrorAfter(status))
+    }
+
+    /// Executed so much later.
+    #[must_use]
+    pub fn late(time: Duration) -> Self {
+        Self::new(Effect::Late(millis(time)))
+    }
+
+    /// Executed at once, answered so much later.
+    #[must_use]
+    pub fn slow_answer(time: Duration) -> Self {
+        Self::new(Effect::SlowAnswer(millis(time)))
+    }
+
+    /// Refused with this error.
+    #[must_use]
+    pub fn refuse(error: ApiError) -> Self {
+        Self::new(Effect::Refuse(error))
+    }
+
+    /// Refused with 429, to be retried after so many seconds.
+    #[must_use]
+    pub fn too_many(retry_after: u64) -> Self {
+        Self::refuse(ApiError::too_many(retry_after))
+    }
+
+    /// Never answered, until the faults are lifted.
+    #[must_use]
+    pub fn stall() -> Self {
+        Self::new(Effect::Stall)
+    }
+
+    /// Only for this method.
+    #[must_use]
+    pub fn on(mut self, method: &str) -> Self {
+        self.method = Some(method.to_owned());
+        self
+    }
+
+    /// Only for calls that name this chat.
+    #[must_use]
+    pub fn in_chat(mut self, chat: i64) -> Self {
+        self.chat = Some(chat);
+        self
+    }
+
+    /// So often, then never again.
+    #[must_use]
+    pub fn times(mut self, times: u32) -> Self {
+        self.times = Some(times);
+        self
+    }
+
+    /// Until the faults are lifted.
+    #[must_use]
+    pub fn forever(mut self) -> Self {
+        self.times = None;
+        self
+    }
+
+    fn hits(&self, method: &str, chat: Option<i64>) -> bool {
+        self.method.as_deref().is_none_or(|it| it.eq_ignore_ascii_case(method))
+            && self.chat.is_none_or(|it| chat == Some(it))
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Effect {
+    /// How the call log calls it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::LostAnswer => "lost_answer",
+            Self::Reset => "reset",
+            Self::ErrorBefore(_) => "error_before",
+            Self::ErrorAfter(_) => "error_after",
+            Self::Late(_) => "late",
+            Self::SlowAnswer(_) => "slow_answer",
+            Self::Refuse(_) => "refuse",
+            Self::Stall => "stall",
+        }
+    }
+}
+
+/// The faults that wait.
+#[derive(Debug, Default)]
+pub(crate) struct Faults(Vec<Fault>);
+
+impl Faults {
+    pub(crate) fn add(&mut self, fault: Fault) {
+        if fault.times != Some(0) {
+            self.0.push(fault);
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The first that hits this call; it counts.
+    pub(crate) fn take(&mut self, method: &str, chat: Option<i64>) -> Option<Effect> {
+        let at = self.0.iter().position(|fault| fault.hits(method, chat))?;
+        let fault = &mut self.0[at];
+        let effect = fault.effect.clone();
+        match &mut fault.times {
+            Some(1) => drop(self.0.remove(at)),
+            Some(times) => *times -= 1,
+            None => (),
+        }
+        Some(effect)
+    }
+
+    /// How many wait.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}

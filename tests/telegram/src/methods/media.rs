@@ -1,0 +1,211 @@
+//! Files in messages.
+
+use axum::body::Bytes;
+use serde_json::{Map, Value};
+
+use super::send;
+use crate::{
+    error::{Answer, ApiError},
+    params::{Params, Upload},
+    text::Formatted,
+    world::{
+        World,
+        file::{File, MAX_PHOTO, MAX_UPLOAD},
+        message::Content,
+    },
+};
+
+/// A kind of file in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Photo,
+    Document,
+    Voice,
+    Audio,
+    Video,
+    Animation,
+    Sticker,
+}
+
+impl Kind {
+    /// As a message calls it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Photo => "photo",
+            Self::Document => "document",
+            Self::Voice => "voice",
+            Self::Audio => "audio",
+            Self::Video => "video",
+            Self::Animation => "animation",
+            Self::Sticker => "sticker",
+        }
+    }
+
+    /// By that name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let all = [Self::Photo, Self::Document, Self::Voice, Self::Audio, Self::Video, Self::Animation, Self::Sticker];
+        all.into_iter().find(|kind| kind.name() == name)
+    }
+
+    pub(crate) fn folder(self) -> &'static str {
+        match self {
+            Self::Photo => "photos",
+            Self::Document => "documents",
+            Self::Voice => "voice",
+            Self::Audio => "music",
+            Self::Video => "videos",
+            Self::Animation => "animations",
+            Self::Sticker => "stickers",
+        }
+    }
+
+    /// What a message shows of a file.
+    pub(crate) fn show(self, file: &File) -> Value {
+        let mut fields = file.to_fields();
+        let mut put = |key: &str, value: Value| drop(fields.insert(key.to_owned(), value));
+        match self {
+            Self::Photo => {
+                put("width", 800.into());
+                put("height", 600.into());
+                return Value::Array(vec![smaller(&fields), Value::Object(fields)]);
+            }
+            Self::Voice => put("duration", 3.into()),
+            Self::Audio => put("duration", 60.into()),
+            Self::Video | Self::Animation => {
+                put("width", 640.into());
+                put("height", 360.into());
+                put("duration", 10.into());
+            }
+            Self::Sticker => {
+                put("type", "regular".into());
+                put("width", 512.into());
+                put("height", 512.into());
+                put("is_animated", false.into());
+                put("is_video", false.into());
+            }
+            Self::Document => (),
+        }
+        if let Some(name) = file.name.as_ref().filter(|_| !matches!(self, Self::Voice | Self::Sticker)) {
+            put("file_name", name.clone().into());
+        }
+        if let Some(media_type) = file.media_type.as_ref().filter(|_| self != Self::Sticker) {
+            put("mime_type", media_type.clone().into());
+        }
+        Value::Object(fields)
+    }
+}
+
+/// A photo's preview: the same bytes under an id of their own would tell nothing new, so it is told only.
+fn smaller(fields: &Map<String, Value>) -> Value {
+    let mut small = fields.clone();
+    for (key, value) in [("width", 90), ("height", 67), ("file_size", 1_200)] {
+        small.insert(key.to_owned(), value.into());
+    }
+    let unique = format!("{}s", fields["file_unique_id"].as_str().unwrap_or_default());
+    small.insert("file_unique_id".to_owned(), unique.into());
+    Value::Object(small)
+}
+
+pub(super) fn photo(world: &mut World, params: &Params) -> Answer {
+    one(world, params, Kind::Photo)
+}
+
+pub(super) fn document(world: &mut World, params: &Params) -> Answer {
+    one(world, params, Kind::Document)
+}
+
+pub(super) fn voice(world: &mut World, params: &Params) -> Answer {
+    one(world, params, Kind::Voice)
+}
+
+pub(super) fn audio(world: &mut World, params: &Params) -> Answer {
+    one(world, params, Kind::Audio)
+}
+
+pub(super) fn video(world: &mut World, params: &Params) -> Answer {
+    one(world, params, Kind::Video)
+}
+
+pub(super) fn animation(world: &mut World, params: &Params) -> Answer {
+    one(world, params, Kind::Animation)
+}
+
+pub(super) fn sticker(world: &mut World, params: &Params) -> Answer {
+    one(world, params, Kind::Sticker)
+}
+
+fn one(world: &mut World, params: &Params, kind: Kind) -> Answer {
+    let caption = send::caption(world, params)?;
+    // Whether it may be sent is asked before the file is kept.
+    let place = send::place(world, params)?;
+    let shown = take(world, params, kind, kind.name(), params.text(kind.name()).as_deref())?;
+    let content = Content::field(kind.name(), shown).captioned(caption);
+    send::check_length(&content)?;
+    world.spend(place.chat)?;
+    let id = send::put(world, &place, content, None);
+    Ok(world.message_json(place.chat, id))
+}
+
+pub(super) fn group(world: &mut World, params: &Params) -> Answer {
+    let media = params.json("media", "media")?.unwrap_or_default();
+    let listed = media.as_array().filter(|listed| !listed.is_empty());
+    let listed = listed.ok_or_else(|| ApiError::bad_request("there are no messages to send"))?;
+    if !(2..=10).contains(&listed.len()) {
+        return Err(ApiError::bad_request("wrong number of items: an album has 2 to 10 of them"));
+    }
+    let place = send::place(world, params)?;
+    let mut contents = Vec::with_capacity(listed.len());
+    for item in listed {
+        let kind = item["type"].as_str().and_then(Kind::named);
+        let kind = kind.filter(|kind| !matches!(kind, Kind::Voice | Kind::Animation | Kind::Sticker));
+        let kind = kind.ok_or_else(|| ApiError::bad_request("can't parse InputMedia: type is invalid"))?;
+        let text = |key: &str| item.get(key).and_then(Value::as_str);
+        let caption =
+            Formatted::of_call(text("caption").unwrap_or_default(), text("parse_mode"), item.get("caption_entities"))?;
+        let shown = take(world, params, kind, "media", text("media"))?;
+        let content = Content::field(kind.name(), shown).captioned(caption);
+        send::check_length(&content)?;
+        contents.push(content);
+    }
+    world.spend(place.chat)?;
+    let album = world.next_id().to_string();
+    let sent = contents.into_iter().map(|content| {
+        let id = send::put(world, &place, content, Some(album.clone()));
+        world.message_json(place.chat, id)
+    });
+    Ok(sent.collect())
+}
+
+/// The file that a call means: a part of its body, or one that is here already.
+fn take(world: &mut World, params: &Params, kind: Kind, key: &str, given: Option<&str>) -> Answer {
+    let part = given.and_then(|given| given.strip_prefix("attach://")).unwrap_or(key);
+    if let Some(upload) = params.file(part) {
+        return keep(world, kind, upload);
+    }
+    let given = given.unwrap_or_default();
+    if given.starts_with("http://") || given.starts_with("https://") {
+        return Err(ApiError::bad_request("failed to get HTTP URL content"));
+    }
+    let wrong = || match given {
+        "" => ApiError::bad_request(format!("there is no {} in the request", kind.name())),
+        _ => ApiError::bad_request("wrong remote file identifier specified: Wrong string length"),
+    };
+    world.file(given).map(|file| kind.show(file)).ok_or_else(wrong)
+}
+
+fn keep(world: &mut World, kind: Kind, upload: &Upload) -> Answer {
+    let size = upload.bytes.len() as u64;
+    if size == 0 {
+        return Err(ApiError::bad_request("file must be non-empty"));
+    }
+    if size > MAX_UPLOAD {
+        return Err(ApiError::new(413, "Request Entity Too Large"));
+    }
+    if kind == Kind::Photo && size > MAX_PHOTO {
+        return Err(ApiError::bad_request(format!("file is too big for a photo: {size} bytes")));
+    }
+    // A copy of its own, so that the whole body does not stay for it.
+    let bytes = Bytes::copy_from_slice(&upload.bytes);
+    let file = world.add_file(kind.folder(), upload.name.as_deref(), upload.media_type.as_deref(), bytes);
+    Ok(kind.show(file))
+}

@@ -1,0 +1,283 @@
+//! The Bot API over HTTP: which call it is, what goes wrong with it, and its answer.
+
+use std::{fmt::Write as _, pin::pin, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    extract::{ConnectInfo, DefaultBodyLimit, Request, State},
+    http::{StatusCode, header::CONTENT_TYPE},
+    response::{IntoResponse as _, Response},
+};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::{
+    calls::Place,
+    control,
+    door::Line,
+    error::{Answer, ApiError},
+    fault::Effect,
+    methods::{self, Known, Poll},
+    params::Params,
+    shared::Shared,
+};
+
+/// The largest request, in bytes: a file and what is around it.
+const MAX_BODY: usize = 60 << 20;
+
+/// Every path of the server.
+pub(crate) fn routes(shared: Arc<Shared>) -> Router {
+    let limit = DefaultBodyLimit::max(MAX_BODY);
+    let api = Router::new().fallback(serve).with_state(Arc::clone(&shared));
+    Router::new().nest("/__control", control::routes(shared)).fallback_service(api).layer(limit)
+}
+
+async fn serve(State(shared): State<Arc<Shared>>, ConnectInfo(line): ConnectInfo<Line>, request: Request) -> Response {
+    if shared.is_unavailable() {
+        return status(503);
+    }
+    // Some clients escape the colon of a token.
+    let path = request.uri().path().replace("%3A", ":").replace("%3a", ":");
+    let (download, rest) = match path.strip_prefix("/file/bot") {
+        Some(rest) => (true, rest),
+        None => match path.strip_prefix("/bot") {
+            Some(rest) => (false, rest),
+            None => return error(&ApiError::new(404, "Not Found")),
+        },
+    };
+    let Some((token, name)) = rest.split_once('/') else { return error(&ApiError::new(404, "Not Found")) };
+    if token != shared.token {
+        return error(&ApiError::new(401, "Unauthorized"));
+    }
+    if download {
+        return Exchange { shared: &shared, line: &line, name: "file" }.download(name).await;
+    }
+    let params = match Params::read(request).await {
+        Ok(params) => params,
+        Err(refused) => return error(&refused),
+    };
+    let name = name.trim_end_matches('/');
+    match methods::find(name) {
+        Some(Known::Method(name, method)) => {
+            let exchange = Exchange { shared: &shared, line: &line, name };
+            exchange.run(&params, |world| method(world, &params)).await
+        }
+        Some(Known::GetUpdates) => Exchange { shared: &shared, line: &line, name: "getUpdates" }.poll(&params).await,
+        None => {
+            let missing = ApiError::new(404, "Not Found: method not found");
+            Exchange { shared: &shared, line: &line, name }.run(&params, |_| Err(missing)).await
+        }
+    }
+}
+
+/// One call on one connection.
+struct Exchange<'a> {
+    shared: &'a Shared,
+    line: &'a Line,
+    name: &'a str,
+}
+
+/// What is left of a fault once a call may be executed.
+enum After {
+    Answer,
+    Slow(Duration),
+    Lose,
+    Status(u16),
+}
+
+impl Exchange<'_> {
+    /// A call that is answered at once.
+    async fn run(self, params: &Params, execute: impl FnOnce(&mut crate::world::World) -> Answer) -> Response {
+        let (place, effect) = {
+            let mut world = self.shared.lock();
+            let chat = world.named_chat(params);
+            let place = world.calls.began(self.name, || params.record(), chat);
+            match world.faults.take(self.name, chat) {
+                // Nearly always: all under one lock.
+                None => {
+                    let answer = execute(&mut world);
+                    world.calls.ended(place, self.name, || params.record(), &answer);
+                    world.signals.changed.notify_waiters();
+                    drop(world);
+                    return respond(&answer);
+                }
+                Some(effect) => {
+                    world.calls.faulted(place, effect.name());
+                    world.signals.changed.notify_waiters();
+                    (place, effect)
+                }
+            }
+        };
+        let after = match self.before(effect, place, params).await {
+            Ok(after) => after,
+            Err(stopped) => return stopped,
+        };
+        let answer = {
+            let mut world = self.shared.lock();
+            let answer = execute(&mut world);
+            self.ended(&mut world, place, params, &answer);
+            answer
+        };
+        self.after(after, || respond(&answer)).await
+    }
+
+    fn ended(&self, world: &mut crate::world::World, place: Place, params: &Params, answer: &Answer) {
+        world.calls.ended(place, self.name, || params.record(), answer);
+        world.signals.changed.notify_waiters();
+    }
+
+    /// What a fault does before the call is executed.
+    async fn before(&self, effect: Effect, place: Place, params: &Params) -> Result<After, Response> {
+        match effect {
+            Effect::LostAnswer => Ok(After::Lose),
+            Effect::ErrorAfter(code) => Ok(After::Status(code)),
+            Effect::SlowAnswer(millis) => Ok(After::Slow(Duration::from_millis(millis))),
+            Effect::Late(millis) => {
+                sleep(Duration::from_millis(millis)).await;
+                Ok(After::Answer)
+            }
+            Effect::ErrorBefore(code) => Err(status(code)),
+            Effect::Reset => {
+                self.line.reset();
+                Err(status(500))
+            }
+            Effect::Refuse(refused) => {
+                self.ended(&mut self.shared.lock(), place, params, &Err(refused.clone()));
+                Err(error(&refused))
+            }
+            Effect::Stall => {
+                self.shared.signals.healed.notified().await;
+                self.line.close();
+                Err(status(500))
+            }
+        }
+    }
+
+    /// What a fault does once the call was executed.
+    async fn after(&self, after: After, respond: impl FnOnce() -> Response) -> Response {
+        match after {
+            After::Answer => respond(),
+            After::Slow(time) => {
+                sleep(time).await;
+                respond()
+            }
+            After::Lose => {
+                self.line.close();
+                status(500)
+            }
+            After::Status(code) => status(code),
+        }
+    }
+
+    /// `getUpdates`: waits for the first update.
+    async fn poll(self, params: &Params) -> Response {
+        let (place, effect) = {
+            let mut world = self.shared.lock();
+            let place = world.calls.began(self.name, || params.record(), None);
+            let effect = world.faults.take(self.name, None);
+            if let Some(effect) = &effect {
+                world.calls.faulted(place, effect.name());
+            }
+            world.signals.changed.notify_waiters();
+            (place, effect)
+        };
+        let after = match effect {
+            None => After::Answer,
+            Some(effect) => match self.before(effect, place, params).await {
+                Ok(after) => after,
+                Err(stopped) => return stopped,
+            },
+        };
+        let updates = self.updates(params).await;
+        if self.shared.is_unavailable() {
+            return status(503);
+        }
+        {
+            let mut world = self.shared.lock();
+            if world.calls.wanted() {
+                let parsed = |update: &Arc<str>| serde_json::from_str::<Value>(update).expect("updates are JSON");
+                let answer = updates.as_ref().map(|them| them.iter().map(parsed).collect()).map_err(Clone::clone);
+                self.ended(&mut world, place, params, &answer);
+            }
+        }
+        let answer = || match &updates {
+            Ok(updates) => ok(&format!("[{}]", updates.join(","))),
+            Err(refused) => error(refused),
+        };
+        self.after(after, answer).await
+    }
+
+    async fn updates(&self, params: &Params) -> Result<Vec<Arc<str>>, ApiError> {
+        let poll = Poll::begin(&mut self.shared.lock(), params)?;
+        let end = Instant::now() + poll.patience;
+        loop {
+            let mut told = pin!(self.shared.signals.poll.notified());
+            told.as_mut().enable();
+            let updates = poll.look(&self.shared.lock())?;
+            if !updates.is_empty() || self.shared.is_unavailable() || timeout_at(end, told).await.is_err() {
+                return Ok(updates);
+            }
+        }
+    }
+
+    /// The bytes of a file.
+    async fn download(self, path: &str) -> Response {
+        let params = Params::of(json!({ "path": path }));
+        let (place, effect) = {
+            let mut world = self.shared.lock();
+            let place = world.calls.began(self.name, || params.record(), None);
+            let effect = world.faults.take(self.name, None);
+            if let Some(effect) = &effect {
+                world.calls.faulted(place, effect.name());
+            }
+            (place, effect)
+        };
+        let after = match effect {
+            None => After::Answer,
+            Some(effect) => match self.before(effect, place, &params).await {
+                Ok(after) => after,
+                Err(stopped) => return stopped,
+            },
+        };
+        let found: Result<Bytes, ApiError> = {
+            let mut world = self.shared.lock();
+            let found = world.file_at(path).map(|file| file.bytes.clone());
+            let found = found.ok_or_else(|| ApiError::new(404, "Not Found"));
+            let told = found.as_ref().map(|bytes| json!({ "bytes": bytes.len() })).map_err(Clone::clone);
+            // A download is no method, and what judges the log knows methods only.
+            world.calls.settle(place, &told);
+            world.signals.changed.notify_waiters();
+            found
+        };
+        let answer = || match found {
+            Ok(bytes) => ([(CONTENT_TYPE, "application/octet-stream")], bytes).into_response(),
+            Err(refused) => error(&refused),
+        };
+        self.after(after, answer).await
+    }
+}
+
+fn respond(answer: &Answer) -> Response {
+    match answer {
+        Ok(result) => ok(result),
+        Err(refused) => error(refused),
+    }
+}
+
+fn ok(result: &impl std::fmt::Display) -> Response {
+    let mut body = String::with_capacity(512);
+    write!(body, "{{\"ok\":true,\"result\":{result}}}").expect("a text can always be written to");
+    ([(CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+pub(crate) fn error(refused: &ApiError) -> Response {
+    let code = StatusCode::from_u16(refused.code).unwrap_or(StatusCode::BAD_REQUEST);
+    (code, [(CONTENT_TYPE, "application/json")], Body::from(refused.to_body().to_string())).into_response()
+}
+
+/// An HTTP status as the server writes its own errors.
+fn status(code: u16) -> Response {
+    let reason = StatusCode::from_u16(code).ok().and_then(|code| code.canonical_reason()).unwrap_or("Error");
+    error(&ApiError::new(code, reason))
+}
