@@ -1,0 +1,242 @@
+//! Calls of the REST API, and how they fail.
+//!
+//! The payloads are serenity's; the calls are our own, since what counts is whether a request was written, and
+//! what a limit means for a delivery. Nothing here says the token.
+
+mod error;
+mod limits;
+
+use std::{error::Error as _, time::Duration};
+
+use rejoinder_core::SharedClock;
+use reqwest::{Client, Method, Response, StatusCode, header, multipart::Form};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use url::Url;
+
+use self::limits::Limits;
+pub(crate) use self::{
+    error::{ApiError, Refusal, code},
+    limits::Route,
+};
+
+/// How long an ordinary call may take.
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a call with a file in it may take, either way.
+const FILE_TIMEOUT: Duration = Duration::from_secs(100);
+
+/// The largest answer that is read, in bytes: a hundred messages are far less.
+const MAX_ANSWER: usize = 32 << 20;
+
+/// Every client names itself (<https://discord.com/developers/docs/reference#user-agent>).
+pub(crate) const USER_AGENT: &str =
+    concat!("DiscordBot (https://crates.io/crates/rejoinder, ", env!("CARGO_PKG_VERSION"), ")");
+
+/// Discord's REST API, and our token there.
+pub(crate) struct Api {
+    http: Client,
+    base: Url,
+    token: SecretString,
+    limits: Limits,
+    clock: SharedClock,
+}
+
+/// What to send.
+pub(crate) enum Body {
+    Nothing,
+    Json(Value),
+    /// A message and the files that go with it.
+    Files(Value, Vec<Upload>),
+}
+
+/// A file on its way out.
+#[derive(Clone, Debug)]
+pub(crate) struct Upload {
+    pub(crate) name: String,
+    pub(crate) media_type: String,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// What a failure says about itself (<https://discord.com/developers/docs/reference#error-messages>).
+#[derive(Default, Deserialize)]
+struct Failure {
+    #[serde(default)]
+    code: u64,
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    errors: Value,
+    retry_after: Option<f64>,
+    #[serde(default)]
+    global: bool,
+}
+
+impl Api {
+    pub(crate) fn new(http: Client, base: Url, token: SecretString, clock: SharedClock) -> Self {
+        Self { http, base, token, limits: Limits::default(), clock }
+    }
+
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ApiError> {
+        self.ask(Method::GET, path, Body::Nothing).await
+    }
+
+    /// Calls, and reads the answer.
+    pub(crate) async fn ask<T: DeserializeOwned>(&self, method: Method, path: &str, body: Body) -> Result<T, ApiError> {
+        let answer = self.call(method, path, body).await?;
+        serde_json::from_slice(&answer)
+            .map_err(|error| ApiError::NoAnswer(format!("the answer cannot be read: {error}")))
+    }
+
+    /// As [`ask`](Self::ask), with something to say.
+    pub(crate) async fn tell<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        said: &impl Serialize,
+    ) -> Result<T, ApiError> {
+        self.ask(method, path, Body::Json(json(said))).await
+    }
+
+    /// Calls; the answer as it came.
+    pub(crate) async fn call(&self, method: Method, path: &str, body: Body) -> Result<Vec<u8>, ApiError> {
+        let route = Route::of(&method, path);
+        if let Err(held) = self.limits.may_call(&route, self.clock.now()) {
+            return Err(ApiError::Held(held));
+        }
+        let mut request = self.http.request(method, self.address(path)).header(header::USER_AGENT, USER_AGENT);
+        if route.needs_token() {
+            let authorization = format!("Bot {}", self.token.expose_secret());
+            let mut authorization = header::HeaderValue::from_str(&authorization)
+                .map_err(|_| ApiError::NotWritten("the token has characters that no header takes".to_owned()))?;
+            authorization.set_sensitive(true);
+            request = request.header(header::AUTHORIZATION, authorization);
+        }
+        let (request, timeout) = match body {
+            // Without a length some proxies refuse what changes something.
+            Body::Nothing => (request.header(header::CONTENT_LENGTH, "0"), CALL_TIMEOUT),
+            Body::Json(value) => (request.json(&value), CALL_TIMEOUT),
+            Body::Files(message, files) => (request.multipart(form(&message, files)?), FILE_TIMEOUT),
+        };
+        let response = request.timeout(timeout).send().await.map_err(|error| self.failure(error, path))?;
+        self.read(response, &route).await
+    }
+
+    /// The bytes at an address of Discord's; `None` when they are more than `limit`.
+    pub(crate) async fn download(&self, http: &Client, url: Url, limit: usize) -> Result<Option<Vec<u8>>, ApiError> {
+        let request = http.get(url).header(header::USER_AGENT, USER_AGENT).timeout(FILE_TIMEOUT);
+        let response = request.send().await.map_err(|error| self.failure(error, ""))?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(ApiError::Refused(Refusal::of(status.as_u16(), format!("the file server answered {status}"))));
+        }
+        self.collect(response, limit).await
+    }
+
+    /// Whether calls are held back since too many of them were refused; until when.
+    pub(crate) fn is_held_back(&self) -> bool {
+        self.limits.is_held_back(self.clock.now())
+    }
+
+    fn address(&self, path: &str) -> Url {
+        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+        let mut url = self.base.clone();
+        let segments = ["api", "v10"].into_iter().chain(path.split('/').filter(|segment| !segment.is_empty()));
+        url.path_segments_mut().expect("checked: an http address").pop_if_empty().extend(segments);
+        url.set_query(query);
+        url
+    }
+
+    async fn read(&self, response: Response, route: &Route) -> Result<Vec<u8>, ApiError> {
+        let status = response.status();
+        let headers = response.headers().clone();
+        self.limits.note(route, status, &headers, self.clock.now());
+        let body = match self.collect(response, MAX_ANSWER).await {
+            Ok(body) => body.ok_or_else(|| ApiError::NoAnswer("the answer is too large".to_owned()))?,
+            // That it is limited, the status says alone.
+            Err(_) if status == StatusCode::TOO_MANY_REQUESTS => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        if status.is_success() {
+            return Ok(body);
+        }
+        let failure: Option<Failure> = serde_json::from_slice(&body).ok();
+        let is_discords = failure.is_some();
+        let failure = failure.unwrap_or_default();
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            let said = failure.retry_after.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 86_400.0)));
+            let limit = self.limits.limited(route, &headers, said, failure.global || !is_discords, self.clock.now());
+            return Err(ApiError::Limited(limit));
+        }
+        let message = if failure.message.is_empty() { format!("Discord answered {status}") } else { failure.message };
+        let details = if failure.errors.is_null() { String::new() } else { format!(" {}", failure.errors) };
+        Err(ApiError::Refused(Refusal {
+            status: status.as_u16(),
+            code: failure.code,
+            message: self.without_token(&message),
+            details: self.without_token(&details),
+        }))
+    }
+
+    /// The body; `None` when it is more than `limit`.
+    async fn collect(&self, mut response: Response, limit: usize) -> Result<Option<Vec<u8>>, ApiError> {
+        let mut body = Vec::new();
+        // What was asked for is being answered: whatever breaks now, breaks after it was written.
+        let lost = |error: reqwest::Error| ApiError::NoAnswer(describe(error));
+        while let Some(chunk) = response.chunk().await.map_err(lost)? {
+            if body.len() + chunk.len() > limit {
+                return Ok(None);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(Some(body))
+    }
+
+    fn failure(&self, error: reqwest::Error, path: &str) -> ApiError {
+        let was_written = !(error.is_connect() || error.is_builder());
+        let detail = self.without_token(&describe(error));
+        tracing::debug!(route = Route::name(path), detail, "a call failed");
+        if was_written { ApiError::NoAnswer(detail) } else { ApiError::NotWritten(detail) }
+    }
+
+    /// A text of the server's, which has no reason to repeat the token.
+    fn without_token(&self, text: &str) -> String {
+        text.replace(self.token.expose_secret(), "…")
+    }
+}
+
+/// A payload as JSON.
+pub(crate) fn json(payload: &impl Serialize) -> Value {
+    serde_json::to_value(payload).expect("a payload is JSON")
+}
+
+/// A message with files (<https://discord.com/developers/docs/reference#uploading-files>).
+fn form(message: &Value, files: Vec<Upload>) -> Result<Form, ApiError> {
+    let mut message = message.clone();
+    let named = (0..).zip(&files).map(|(id, file)| serde_json::json!({"id": id, "filename": file.name}));
+    message["attachments"] = named.collect();
+    let mut form = Form::new().text("payload_json", message.to_string());
+    for (id, file) in files.into_iter().enumerate() {
+        let part = reqwest::multipart::Part::bytes(file.bytes).file_name(file.name);
+        let part = part.mime_str(&file.media_type).map_err(|error| ApiError::NotWritten(describe(error)))?;
+        form = form.part(format!("files[{id}]"), part);
+    }
+    Ok(form)
+}
+
+/// An error with its causes, and without the address: an interaction's token may be in it.
+fn describe(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut detail = if error.is_timeout() { "no answer in time".to_owned() } else { error.to_string() };
+    let mut source = error.source();
+    while let Some(cause) = source {
+        detail.push_str(": ");
+        detail.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    detail
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! How a call fails, and what a refusal means.
+
+use std::time::Duration;
+
+use rejoinder_core::{DeliveryError, Scope};
+
+/// The codes that mean something here
+/// (<https://discord.com/developers/docs/topics/opcodes-and-status-codes#json>).
+pub(crate) mod code {
+    pub(crate) const UNKNOWN_CHANNEL: u64 = 10003;
+    pub(crate) const UNKNOWN_MESSAGE: u64 = 10008;
+    pub(crate) const UNKNOWN_WEBHOOK: u64 = 10015;
+    pub(crate) const UNKNOWN_INTERACTION: u64 = 10062;
+    pub(crate) const MAX_EDITS_OF_OLD_MESSAGE: u64 = 30046;
+    pub(crate) const TOO_LARGE: u64 = 40005;
+    pub(crate) const ALREADY_ACKNOWLEDGED: u64 = 40060;
+    pub(crate) const MISSING_ACCESS: u64 = 50001;
+    pub(crate) const CANNOT_EDIT_ANOTHERS: u64 = 50005;
+    pub(crate) const MISSING_PERMISSIONS: u64 = 50013;
+    pub(crate) const NO_TEXT_CHANNEL: u64 = 50008;
+    pub(crate) const INVALID_WEBHOOK_TOKEN: u64 = 50027;
+    pub(crate) const INVALID_FORM: u64 = 50035;
+    pub(crate) const THREAD_ARCHIVED: u64 = 50083;
+    pub(crate) const REPLY_NEEDS_HISTORY: u64 = 160_002;
+    pub(crate) const THREAD_EXISTS: u64 = 160_004;
+}
+
+/// How a call fails. Nothing in it says a token.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ApiError {
+    /// The request was not written.
+    #[error("{0}")]
+    NotWritten(String),
+    /// The request was written, and there is no answer that can be read.
+    #[error("{0}")]
+    NoAnswer(String),
+    /// The request was not made, since Discord would not take it now.
+    #[error("held back: {}", .0.why)]
+    Held(Limit),
+    /// The server answered that it is too much.
+    #[error("{}", .0.why)]
+    Limited(Limit),
+    /// The server answered that it did not do it.
+    #[error("{0}")]
+    Refused(Refusal),
+}
+
+/// For how long we are limited, and in what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Limit {
+    pub(crate) retry_after: Duration,
+    pub(crate) scope: Scope,
+    pub(crate) why: String,
+}
+
+/// What a server said.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{status} {message} ({code}){details}")]
+pub(crate) struct Refusal {
+    /// An HTTP status.
+    pub(crate) status: u16,
+    /// Discord's own code; 0 for none.
+    pub(crate) code: u64,
+    /// In the server's words.
+    pub(crate) message: String,
+    /// Which fields it does not like.
+    pub(crate) details: String,
+}
+
+impl Refusal {
+    pub(crate) const fn of(status: u16, message: String) -> Self {
+        Self { status, code: 0, message, details: String::new() }
+    }
+
+    /// The bot's token is none that Discord knows. An interaction's token has a code of its own.
+    pub(crate) const fn is_about_token(&self) -> bool {
+        self.status == 401 && self.code != code::INVALID_WEBHOOK_TOKEN
+    }
+
+    /// The message to change cannot be changed any more.
+    pub(crate) const fn is_gone(&self) -> bool {
+        matches!(
+            self.code,
+            code::UNKNOWN_MESSAGE | code::CANNOT_EDIT_ANOTHERS | code::THREAD_ARCHIVED | code::MAX_EDITS_OF_OLD_MESSAGE
+        )
+    }
+
+    /// The message to reply to cannot be replied to.
+    pub(crate) fn is_about_reply(&self) -> bool {
+        self.code == code::REPLY_NEEDS_HISTORY
+            || (self.code == code::INVALID_FORM && self.details.contains("message_reference"))
+    }
+
+    /// The file is not taken.
+    pub(crate) fn is_about_file(&self) -> bool {
+        self.status == 413
+            || self.code == code::TOO_LARGE
+            || (self.code == code::INVALID_FORM && self.details.contains("attachments"))
+    }
+
+    /// An interaction's token is not valid, or not any more.
+    pub(crate) const fn is_about_interaction(&self) -> bool {
+        matches!(
+            self.code,
+            code::UNKNOWN_WEBHOOK | code::UNKNOWN_INTERACTION | code::INVALID_WEBHOOK_TOKEN | code::UNKNOWN_MESSAGE
+        )
+    }
+
+    /// There is no such channel, or none for us.
+    pub(crate) const fn is_about_channel(&self) -> bool {
+        matches!(self.code, code::UNKNOWN_CHANNEL | code::MISSING_ACCESS)
+    }
+}
+
+impl ApiError {
+    /// What the server said, if it said anything.
+    pub(crate) const fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Refused(refusal) => Some(refusal),
+            Self::NotWritten(_) | Self::NoAnswer(_) | Self::Held(_) | Self::Limited(_) => None,
+        }
+    }
+
+    /// How long to leave Discord alone, where it said so.
+    pub(crate) const fn pause(&self) -> Option<Duration> {
+        match self {
+            Self::Held(limit) | Self::Limited(limit) => Some(limit.retry_after),
+            Self::NotWritten(_) | Self::NoAnswer(_) | Self::Refused(_) => None,
+        }
+    }
+
+    /// Whether it may work later.
+    pub(crate) fn may_pass(&self) -> bool {
+        self.refusal().is_none_or(|refusal| refusal.status >= 500)
+    }
+}
+
+impl From<ApiError> for DeliveryError {
+    fn from(error: ApiError) -> Self {
+        match error {
+            ApiError::NotWritten(detail) => Self::NotSent { retry_after: None, detail },
+            ApiError::NoAnswer(detail) => Self::Unknown(detail),
+            ApiError::Held(limit) | ApiError::Limited(limit) => {
+                Self::Limited { retry_after: limit.retry_after, scope: limit.scope, detail: limit.why }
+            }
+            ApiError::Refused(refusal) if refusal.is_about_token() => Self::Unauthorized(refusal.to_string()),
+            // It may have been done before it failed.
+            ApiError::Refused(refusal) if refusal.status >= 500 => Self::Unknown(refusal.to_string()),
+            ApiError::Refused(refusal) => Self::Refused(refusal.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn refused(status: u16, code: u64) -> DeliveryError {
+        ApiError::Refused(Refusal { code, ..Refusal::of(status, "no".to_owned()) }).into()
+    }
+
+    /// A18.
+    #[rstest]
+    #[case(401, 0, "unauthorized")]
+    #[case(401, code::INVALID_WEBHOOK_TOKEN, "refused")]
+    #[case(403, code::MISSING_ACCESS, "refused")]
+    #[case(403, code::MISSING_PERMISSIONS, "refused")]
+    #[case(403, 50007, "refused")]
+    #[case(404, code::UNKNOWN_CHANNEL, "refused")]
+    #[case(400, code::INVALID_FORM, "refused")]
+    #[case(500, 0, "unknown")]
+    #[case(502, 0, "unknown")]
+    fn a_refusal_is_named_by_what_to_do_next(#[case] status: u16, #[case] code: u64, #[case] name: &str) {
+        assert_eq!(refused(status, code).as_str(), name);
+    }
+
+    #[test]
+    fn what_was_not_written_was_not_sent_and_what_was_not_answered_is_unknown() {
+        assert_eq!(DeliveryError::from(ApiError::NotWritten(String::new())).as_str(), "not_sent");
+        assert_eq!(DeliveryError::from(ApiError::NoAnswer(String::new())).as_str(), "unknown");
+    }
+}

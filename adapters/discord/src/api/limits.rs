@@ -1,0 +1,272 @@
+//! What Discord limits: what its headers announce, what its 429s say, and how many refusals it still bears
+//! (<https://discord.com/developers/docs/topics/rate-limits>).
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use rejoinder_core::{Scope, Timestamp};
+use reqwest::{Method, StatusCode, header::HeaderMap};
+
+use super::error::Limit;
+
+/// How long a limit lasts when Discord does not say.
+const DEFAULT_LIMIT: Duration = Duration::from_secs(5);
+
+/// In which time refusals are counted.
+const WINDOW: Duration = Duration::from_mins(10);
+
+/// How many refusals (401, 403, 429) in that time hold everything back. An address with 10,000 of them is
+/// banned ("Invalid Request Limit"), and others may use ours.
+const MAX_REFUSED: usize = 1_000;
+
+/// How long everything is held back then, at a time.
+const HELD_BACK: Duration = Duration::from_mins(1);
+
+/// After how many routes those that are free again are forgotten.
+const MAX_ROUTES: usize = 4_096;
+
+/// What shares a limit: a method on a resource, and the channel, server or webhook that it is in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Route(String);
+
+impl Route {
+    pub(crate) fn of(method: &Method, path: &str) -> Self {
+        Self(format!("{method} {}", Self::normal(path, false)))
+    }
+
+    /// A path without what is secret in it.
+    pub(crate) fn name(path: &str) -> String {
+        Self::normal(path, true)
+    }
+
+    fn normal(path: &str, hides_tokens: bool) -> String {
+        let path = path.split('?').next().unwrap_or_default();
+        let mut normal = String::with_capacity(path.len());
+        let mut segments = path.split('/').filter(|segment| !segment.is_empty());
+        let first = segments.next().unwrap_or_default();
+        normal.push_str(first);
+        for (index, segment) in segments.enumerate() {
+            let is_major = index == 0 && matches!(first, "channels" | "guilds" | "webhooks");
+            let is_token = index == 1 && matches!(first, "webhooks" | "interactions");
+            let is_emoji = normal.ends_with("/reactions");
+            normal.push('/');
+            normal.push_str(match segment {
+                _ if is_token && hides_tokens => "…",
+                _ if is_major || (is_token && first == "webhooks") => segment,
+                _ if is_token || is_emoji || segment.parse::<u64>().is_ok() => "*",
+                _ => segment,
+            });
+        }
+        normal
+    }
+
+    /// Whether the call carries the bot's token: one of an interaction is known by its own.
+    pub(crate) fn needs_token(&self) -> bool {
+        !self.is_of_an_interaction()
+    }
+
+    /// Calls for an interaction do not count against the global limit, and have little time.
+    fn is_of_an_interaction(&self) -> bool {
+        let path = self.0.split_once(' ').map_or("", |(_, path)| path);
+        path.starts_with("webhooks/") || path.starts_with("interactions/")
+    }
+}
+
+/// The limits that we know of.
+#[derive(Default)]
+pub(crate) struct Limits(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    routes: HashMap<Route, Timestamp>,
+    everything: Option<Timestamp>,
+    refused: VecDeque<Timestamp>,
+    held_back: Option<Timestamp>,
+}
+
+impl Limits {
+    /// Whether Discord would take a call now.
+    pub(crate) fn may_call(&self, route: &Route, now: Timestamp) -> Result<(), Limit> {
+        let mut state = self.lock();
+        if state.routes.get(route).is_some_and(|until| *until <= now) {
+            state.routes.remove(route);
+        }
+        let limit =
+            |until: Timestamp, scope, why: &str| Limit { retry_after: until.since(now), scope, why: why.to_owned() };
+        if let Some(until) = state.held_back.filter(|until| *until > now) {
+            return Err(limit(until, Scope::Account, "too many calls were refused of late"));
+        }
+        if let Some(until) = state.everything.filter(|until| *until > now && !route.is_of_an_interaction()) {
+            return Err(limit(until, Scope::Account, "the application is limited"));
+        }
+        match state.routes.get(route) {
+            Some(until) => Err(limit(*until, Scope::Conversation, "the channel is limited")),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes what an answer says about the calls to come.
+    pub(crate) fn note(&self, route: &Route, status: StatusCode, headers: &HeaderMap, now: Timestamp) {
+        let mut state = self.lock();
+        // What others have used up of a shared resource does not count.
+        let is_shared = text(headers, "x-ratelimit-scope") == Some("shared");
+        if matches!(status.as_u16(), 401 | 403 | 429) && !is_shared {
+            state.refused.push_back(now);
+            while state.refused.front().is_some_and(|at| now.since(*at) > WINDOW) || state.refused.len() > MAX_REFUSED {
+                state.refused.pop_front();
+            }
+            if state.refused.len() >= MAX_REFUSED {
+                state.held_back = Some(now + HELD_BACK);
+            }
+        }
+        if number(headers, "x-ratelimit-remaining") == Some(0.0)
+            && let Some(reset) = number(headers, "x-ratelimit-reset-after")
+        {
+            state.block(route, now + seconds(reset));
+        }
+    }
+
+    /// Notes a 429.
+    pub(crate) fn limited(
+        &self,
+        route: &Route,
+        headers: &HeaderMap,
+        said: Option<Duration>,
+        is_global: bool,
+        now: Timestamp,
+    ) -> Limit {
+        let retry_after = said
+            .or_else(|| number(headers, "retry-after").map(seconds))
+            .or_else(|| number(headers, "x-ratelimit-reset-after").map(seconds))
+            .unwrap_or(DEFAULT_LIMIT);
+        let is_global = is_global
+            || headers.contains_key("x-ratelimit-global")
+            || text(headers, "x-ratelimit-scope") == Some("global");
+        let mut state = self.lock();
+        if is_global {
+            state.everything = state.everything.max(Some(now + retry_after));
+        } else {
+            state.block(route, now + retry_after);
+        }
+        Limit {
+            retry_after,
+            scope: if is_global { Scope::Account } else { Scope::Conversation },
+            why: format!("429 for {retry_after:?}"),
+        }
+    }
+
+    /// Whether everything is held back.
+    pub(crate) fn is_held_back(&self, now: Timestamp) -> bool {
+        self.lock().held_back.is_some_and(|until| until > now)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn block(&mut self, route: &Route, until: Timestamp) {
+        if self.routes.len() >= MAX_ROUTES {
+            // The later half of the limits is worth more than the earlier one.
+            let mut ends: Vec<_> = self.routes.values().copied().collect();
+            ends.sort_unstable();
+            let middle = ends[ends.len() / 2];
+            self.routes.retain(|_, end| *end > middle);
+        }
+        let end = self.routes.entry(route.clone()).or_insert(until);
+        *end = (*end).max(until);
+    }
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn number(headers: &HeaderMap, name: &str) -> Option<f64> {
+    text(headers, name)?.trim().parse().ok()
+}
+
+fn seconds(number: f64) -> Duration {
+    Duration::from_secs_f64(number.clamp(0.0, 86_400.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    fn headers(of: &[(&'static str, &'static str)]) -> HeaderMap {
+        of.iter().map(|(name, value)| (name.parse().expect("a name"), value.parse().expect("a value"))).collect()
+    }
+
+    fn sends(channel: u64) -> Route {
+        Route::of(&Method::POST, &format!("channels/{channel}/messages"))
+    }
+
+    #[test]
+    fn a_route_is_a_resource_in_a_channel() {
+        let route = |path: &str| Route::of(&Method::PATCH, path);
+
+        assert_eq!(route("channels/1/messages/2"), route("channels/1/messages/3?x=y"));
+        assert_ne!(route("channels/1/messages/2"), route("channels/2/messages/2"));
+        assert_eq!(route("channels/1/messages/2/reactions/👍/@me"), route("channels/1/messages/2/reactions/👎/@me"));
+        assert_ne!(route("webhooks/1/token/messages/2"), route("webhooks/1/other/messages/2"));
+        assert!(!Route::name("webhooks/1/token/messages/2").contains("token"));
+        assert!(!Route::name("interactions/1/token/callback").contains("token"));
+    }
+
+    #[test]
+    fn what_is_used_up_is_not_asked_for() {
+        let limits = Limits::default();
+        let last = headers(&[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset-after", "1.5")]);
+
+        limits.note(&sends(1), StatusCode::OK, &last, at(0));
+
+        let held = limits.may_call(&sends(1), at(500)).expect_err("used up");
+        assert_eq!((held.retry_after, held.scope), (Duration::from_secs(1), Scope::Conversation));
+        assert!(limits.may_call(&sends(2), at(500)).is_ok());
+        assert!(limits.may_call(&sends(1), at(1500)).is_ok());
+    }
+
+    /// H4.
+    #[test]
+    fn a_429_blocks_its_scope() {
+        let limits = Limits::default();
+
+        let limit = limits.limited(&sends(1), &headers(&[("retry-after", "3")]), None, false, at(0));
+        assert_eq!((limit.retry_after, limit.scope), (Duration::from_secs(3), Scope::Conversation));
+        assert!(limits.may_call(&sends(2), at(0)).is_ok());
+
+        let limit = limits.limited(&sends(1), &HeaderMap::new(), Some(Duration::from_secs(2)), true, at(0));
+        assert_eq!(limit.scope, Scope::Account);
+        assert!(limits.may_call(&sends(2), at(0)).is_err());
+        let callback = Route::of(&Method::POST, "interactions/1/token/callback");
+        assert!(limits.may_call(&callback, at(0)).is_ok(), "an interaction is not under the global limit");
+    }
+
+    #[test]
+    fn refusals_are_stopped_long_before_a_ban() {
+        let limits = Limits::default();
+        for _ in 1..MAX_REFUSED {
+            limits.note(&sends(1), StatusCode::FORBIDDEN, &HeaderMap::new(), at(0));
+        }
+        let shared = headers(&[("x-ratelimit-scope", "shared")]);
+        limits.note(&sends(1), StatusCode::TOO_MANY_REQUESTS, &shared, at(0));
+        assert!(limits.may_call(&sends(2), at(0)).is_ok());
+
+        limits.note(&sends(1), StatusCode::FORBIDDEN, &HeaderMap::new(), at(0));
+
+        assert_eq!(limits.may_call(&sends(2), at(0)).expect_err("held back").scope, Scope::Account);
+        assert!(limits.is_held_back(at(0)));
+        let later = i64::try_from(WINDOW.as_millis()).expect("minutes") + 1;
+        limits.note(&sends(1), StatusCode::FORBIDDEN, &HeaderMap::new(), at(later));
+        assert!(limits.may_call(&sends(2), at(later)).is_ok());
+    }
+}

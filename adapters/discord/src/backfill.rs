@@ -1,0 +1,62 @@
+//! What was said while we were away, read over REST
+//! (<https://discord.com/developers/docs/resources/message#get-channel-messages>).
+
+use serde_json::value::RawValue;
+
+use crate::{
+    backoff::Backoff,
+    inbound::{NotNow, Taking},
+    payload::Sent,
+    snowflake::Snowflake,
+};
+
+/// How many messages one call gives at most.
+const PAGE: usize = 100;
+
+impl Taking<'_> {
+    /// Takes in what was said in a channel after the message `from`, oldest first, and not older than
+    /// `backfill_max_age`. What is stored already is known again.
+    pub(crate) async fn fill(&mut self, channel: Snowflake, from: Snowflake) -> Result<(), NotNow> {
+        let max_age = i64::try_from(self.discord.options.backfill_max_age.as_millis()).unwrap_or(i64::MAX);
+        let now = self.discord.clock.now().as_millis();
+        let oldest = rejoinder_core::Timestamp::from_millis(now.saturating_sub(max_age).max(0));
+        let mut after = from.max(Snowflake::at(oldest));
+        let mut backoff = Backoff::default();
+        loop {
+            let path = format!("channels/{channel}/messages?after={after}&limit={PAGE}");
+            let page = tokio::select! {
+                page = self.discord.api.get::<Vec<Box<RawValue>>>(&path) => page,
+                () = self.shutdown.cancelled() => return Err(NotNow),
+            };
+            let page = match page {
+                Ok(page) => page,
+                Err(error) if error.may_pass() => {
+                    tracing::warn!(channel = %self.discord.channel, in_channel = %channel, %error, "what was missed cannot be read yet");
+                    self.wait(backoff.pause().max(error.pause().unwrap_or_default())).await?;
+                    continue;
+                }
+                Err(error) => {
+                    // A channel that is closed to us.
+                    tracing::debug!(channel = %self.discord.channel, in_channel = %channel, %error, "nothing to be read");
+                    return Ok(());
+                }
+            };
+            backoff.reset();
+            let mut messages: Vec<(Snowflake, &RawValue)> = page
+                .iter()
+                .filter_map(|raw| Some((serde_json::from_str::<Sent>(raw.get()).ok()?.id, raw.as_ref())))
+                .collect();
+            messages.sort_unstable_by_key(|(id, _)| *id);
+            let reader = self.reader();
+            let read: Vec<_> =
+                messages.iter().filter_map(|(_, raw)| reader.read("MESSAGE_CREATE", raw.get(), 0)).collect();
+            if !read.is_empty() {
+                self.take_in(read).await?;
+            }
+            match messages.last() {
+                Some((last, _)) if page.len() >= PAGE && *last > after => after = *last,
+                _ => return Ok(()),
+            }
+        }
+    }
+}

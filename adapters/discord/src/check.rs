@@ -1,0 +1,156 @@
+//! Who a token belongs to: for whoever sets an application up, and for ourselves at every start.
+
+use std::sync::Arc;
+
+use rejoinder_core::SystemClock;
+use reqwest::Client;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use serenity::model::Permissions;
+use url::Url;
+
+use crate::{
+    api::{Api, ApiError},
+    options,
+    payload::User,
+    snowflake::Snowflake,
+};
+
+/// The flags of an application that may read what is said in servers: a verified one, and one that is in few
+/// servers (<https://discord.com/developers/docs/resources/application#application-object-application-flags>).
+const READS_CONTENT: u64 = 1 << 18 | 1 << 19;
+
+/// Who we are on Discord.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    /// The bot user.
+    pub(crate) user: Snowflake,
+    /// The application.
+    pub(crate) application: Snowflake,
+}
+
+/// An application and its bot user, as Discord describes them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BotProfile {
+    /// The bot user's id.
+    pub id: String,
+    /// Its unique name.
+    pub username: String,
+    /// The name that people see.
+    pub name: String,
+    /// The application's id.
+    pub application_id: String,
+    /// Whether the application may read what is said in servers without a mention of it: the intent
+    /// `MESSAGE_CONTENT` is switched on. `None`: Discord did not say.
+    pub reads_message_content: Option<bool>,
+    /// Whether anybody may add it to a server, and not its owner alone.
+    pub is_public: bool,
+    /// The address at which it is added to a server, with the permissions that it needs.
+    pub invite_url: String,
+}
+
+/// Why a token could not be checked. Nothing in it says the token.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CheckError {
+    /// It does not look like a token.
+    #[error(
+        "this does not look like a bot's token: the developer portal shows it under \"Bot\", three parts with dots between"
+    )]
+    Malformed,
+    /// Discord does not know it.
+    #[error("Discord does not know this token")]
+    Unknown,
+    /// Discord was not reached, so nothing is known.
+    #[error("Discord cannot be reached: {0}")]
+    Unreachable(String),
+}
+
+/// `GET /applications/@me`.
+#[derive(Deserialize)]
+struct Application {
+    id: Snowflake,
+    flags: Option<u64>,
+    #[serde(default)]
+    bot_public: bool,
+}
+
+/// Asks Discord who `token` belongs to.
+///
+/// # Errors
+/// When it is nobody's, or nobody answers.
+pub async fn check(http: &Client, api_url: &Url, token: &SecretString) -> Result<BotProfile, CheckError> {
+    if !options::is_token(token.expose_secret()) {
+        return Err(CheckError::Malformed);
+    }
+    if !matches!(api_url.scheme(), "http" | "https") {
+        return Err(CheckError::Unreachable(format!("`{}` is no web address", api_url.scheme())));
+    }
+    let api = Api::new(http.clone(), api_url.clone(), token.clone(), Arc::new(SystemClock));
+    profile(&api).await.map_err(|error| match error.refusal() {
+        Some(refusal) if refusal.is_about_token() => CheckError::Unknown,
+        _ => CheckError::Unreachable(error.to_string()),
+    })
+}
+
+async fn profile(api: &Api) -> Result<BotProfile, ApiError> {
+    let user: User = api.get("users/@me").await?;
+    let application: Application = api.get("applications/@me").await?;
+    Ok(BotProfile {
+        id: user.id.to_string(),
+        name: user.global_name.clone().unwrap_or_else(|| user.username.clone()),
+        username: user.username,
+        application_id: application.id.to_string(),
+        reads_message_content: application.flags.map(|flags| flags & READS_CONTENT != 0),
+        is_public: application.bot_public,
+        invite_url: invite_url(application.id),
+    })
+}
+
+/// Who we are.
+pub(crate) async fn who_am_i(api: &Api) -> Result<Identity, ApiError> {
+    let user: User = api.get("users/@me").await?;
+    let application: Application = api.get("applications/@me").await?;
+    Ok(Identity { user: user.id, application: application.id })
+}
+
+/// What is needed to read, to answer, to answer in threads, and to react.
+const fn permissions() -> Permissions {
+    Permissions::VIEW_CHANNEL
+        .union(Permissions::SEND_MESSAGES)
+        .union(Permissions::SEND_MESSAGES_IN_THREADS)
+        .union(Permissions::CREATE_PUBLIC_THREADS)
+        .union(Permissions::READ_MESSAGE_HISTORY)
+        .union(Permissions::ADD_REACTIONS)
+        .union(Permissions::ATTACH_FILES)
+        .union(Permissions::EMBED_LINKS)
+}
+
+fn invite_url(application: Snowflake) -> String {
+    let permissions = permissions().bits();
+    format!(
+        "https://discord.com/oauth2/authorize?client_id={application}&scope=bot+applications.commands&permissions={permissions}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_invite_asks_for_what_is_needed_and_no_more() {
+        let url = invite_url(Snowflake::parse("42").expect("an id"));
+
+        assert!(url.contains("client_id=42"), "{url}");
+        assert!(!permissions().contains(Permissions::ADMINISTRATOR));
+        assert!(!permissions().contains(Permissions::MENTION_EVERYONE));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_token_is_not_asked_about() {
+        let url = Url::parse("http://127.0.0.1:9").expect("an address");
+        let http = Client::builder().build().expect("a client");
+
+        assert_eq!(check(&http, &url, &"nonsense".into()).await, Err(CheckError::Malformed));
+        assert!(matches!(check(&http, &url, &"a.b.c".into()).await, Err(CheckError::Unreachable(_))));
+    }
+}

@@ -1,0 +1,207 @@
+//! What is where: which server a channel is in, what a thread belongs to, which roles are ours.
+//!
+//! Fed by the events of the Gateway. Discord does not say it with a message, and a session that is taken up
+//! again says it of no channel: what is not known is asked for.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
+
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use crate::{
+    payload::{Channel, Guild, Member, Role},
+    snowflake::Snowflake,
+};
+
+/// What kinds of channels there are
+/// (<https://discord.com/developers/docs/resources/channel#channel-object-channel-types>).
+mod kind {
+    pub(super) const TEXT: u64 = 0;
+    pub(super) const ANNOUNCEMENT: u64 = 5;
+    pub(super) const DIRECT: [u64; 2] = [1, 3];
+    pub(super) const THREADS: [u64; 3] = [10, 11, 12];
+    /// Categories, forums, directories and media: nothing is said in them.
+    pub(super) const WITHOUT_MESSAGES: [u64; 4] = [4, 14, 15, 16];
+}
+
+/// A channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    kind: u64,
+    pub(crate) guild: Option<Snowflake>,
+    parent: Option<Snowflake>,
+    /// Who made it.
+    pub(crate) owner: Option<Snowflake>,
+    name: Option<String>,
+}
+
+impl Place {
+    /// The channel that a thread belongs to.
+    pub(crate) fn thread_of(&self) -> Option<Snowflake> {
+        self.parent.filter(|_| kind::THREADS.contains(&self.kind))
+    }
+
+    /// Whether it is a chat with one person.
+    pub(crate) fn is_direct(&self) -> bool {
+        kind::DIRECT.contains(&self.kind)
+    }
+
+    /// Whether a thread can be made from a message in it.
+    pub(crate) const fn can_have_threads(&self) -> bool {
+        matches!(self.kind, kind::TEXT | kind::ANNOUNCEMENT)
+    }
+
+    /// Whether something is said in it.
+    pub(crate) fn has_messages(&self) -> bool {
+        !kind::WITHOUT_MESSAGES.contains(&self.kind)
+    }
+}
+
+impl From<&Channel> for Place {
+    fn from(channel: &Channel) -> Self {
+        Self {
+            kind: channel.kind,
+            guild: channel.guild_id,
+            parent: channel.parent_id,
+            owner: channel.owner_id,
+            name: channel.name.clone(),
+        }
+    }
+}
+
+/// What is where.
+#[derive(Debug, Default)]
+pub(crate) struct Directory(RwLock<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    places: HashMap<Snowflake, Place>,
+    roles: HashMap<Snowflake, String>,
+    /// Our roles, by server.
+    ours: HashMap<Snowflake, HashSet<Snowflake>>,
+}
+
+/// What has been said last in a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Latest {
+    pub(crate) channel: Snowflake,
+    /// `None`: Discord did not say.
+    pub(crate) message: Option<Snowflake>,
+}
+
+impl Directory {
+    pub(crate) fn place(&self, channel: Snowflake) -> Option<Place> {
+        self.read().places.get(&channel).cloned()
+    }
+
+    pub(crate) fn channel_name(&self, channel: Snowflake) -> Option<String> {
+        self.read().places.get(&channel)?.name.clone()
+    }
+
+    pub(crate) fn role_name(&self, role: Snowflake) -> Option<String> {
+        self.read().roles.get(&role).cloned()
+    }
+
+    /// Whether a role of a server is ours; `None` when nothing is known of the server.
+    pub(crate) fn is_our_role(&self, guild: Snowflake, role: Snowflake) -> Option<bool> {
+        Some(self.read().ours.get(&guild)?.contains(&role))
+    }
+
+    /// A channel or a thread, in the server that it is in.
+    pub(crate) fn learn(&self, channel: &Channel, guild: Option<Snowflake>) {
+        let place = Place { guild: channel.guild_id.or(guild), ..Place::from(channel) };
+        self.write().places.insert(channel.id, place);
+    }
+
+    pub(crate) fn learn_direct(&self, channel: Snowflake) {
+        let direct = || Place { kind: kind::DIRECT[0], guild: None, parent: None, owner: None, name: None };
+        self.write().places.entry(channel).or_insert_with(direct);
+    }
+
+    pub(crate) fn forget(&self, channel: Snowflake) {
+        self.write().places.remove(&channel);
+    }
+
+    /// A server; returns what has been said last in it, channel by channel.
+    pub(crate) fn learn_guild(&self, guild: &Guild<'_>, us: Snowflake) -> Vec<Latest> {
+        let channels = readable::<Channel>(&guild.channels).chain(readable(&guild.threads));
+        let mut latest = Vec::new();
+        for channel in channels {
+            self.learn(&channel, Some(guild.id));
+            if Place::from(&channel).has_messages() {
+                latest.push(Latest { channel: channel.id, message: channel.last_message_id });
+            }
+        }
+        let ours = readable::<Member>(&guild.members)
+            .find(|member| member.user.as_ref().is_some_and(|user| user.id == us))
+            .map(|member| member.roles)
+            .unwrap_or_default();
+        self.learn_our_roles(guild.id, ours);
+        for role in readable::<Role>(&guild.roles) {
+            self.learn_role(guild.id, role, us);
+        }
+        latest
+    }
+
+    pub(crate) fn learn_our_roles(&self, guild: Snowflake, roles: Vec<Snowflake>) {
+        self.write().ours.entry(guild).or_default().extend(roles);
+    }
+
+    pub(crate) fn learn_role(&self, guild: Snowflake, role: Role, us: Snowflake) {
+        let mut state = self.write();
+        // The role that an application brings along has its name, and people mention it by mistake.
+        if role.tags.bot_id == Some(us) {
+            state.ours.entry(guild).or_default().insert(role.id);
+        }
+        state.roles.insert(role.id, role.name);
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Those that can be read.
+fn readable<'a, T: DeserializeOwned>(raw: &'a [&'a RawValue]) -> impl Iterator<Item = T> + 'a {
+    raw.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> Snowflake {
+        Snowflake::parse(text).expect("an id")
+    }
+
+    #[test]
+    fn a_server_says_what_is_in_it() {
+        let directory = Directory::default();
+        let guild = r#"{"id": "1", "channels": [
+                {"id": "10", "type": 0, "name": "general", "last_message_id": "99"},
+                {"id": "11", "type": 15, "name": "forum", "last_message_id": "12"},
+                {"id": "broken"}
+            ],
+            "threads": [{"id": "12", "type": 11, "parent_id": "11", "last_message_id": null}],
+            "roles": [{"id": "20", "name": "Agent", "tags": {"bot_id": "7"}}, {"id": "21", "name": "Helpers"}],
+            "members": [{"user": {"id": "8"}, "roles": ["22"]}, {"user": {"id": "7"}, "roles": ["21"]}]}"#;
+
+        let latest = directory.learn_guild(&serde_json::from_str(guild).expect("a server"), id("7"));
+
+        let expected =
+            [Latest { channel: id("10"), message: Some(id("99")) }, Latest { channel: id("12"), message: None }];
+        assert_eq!(latest, expected);
+        assert_eq!(directory.place(id("12")).and_then(|place| place.thread_of()), Some(id("11")));
+        assert_eq!(directory.place(id("10")).and_then(|place| place.guild), Some(id("1")));
+        let is_ours = |role| directory.is_our_role(id("1"), id(role));
+        assert_eq!([is_ours("20"), is_ours("21"), is_ours("22")], [Some(true), Some(true), Some(false)]);
+        assert_eq!(directory.is_our_role(id("2"), id("20")), None);
+    }
+}

@@ -1,0 +1,155 @@
+//! Markdown → Discord's Markdown, which lacks tables, pictures and small headings; and its parts. Pure.
+//!
+//! <https://support.discord.com/hc/en-us/articles/210298617>
+
+mod table;
+
+use std::borrow::Cow;
+
+use rejoinder_core::split_markdown;
+
+use self::table::Table;
+
+/// The most UTF-16 units that one message holds
+/// (<https://discord.com/developers/docs/resources/message#create-message>).
+pub const MESSAGE_UNITS: usize = 2000;
+
+/// The deepest heading that is shown as one.
+const DEEPEST_HEADING: usize = 3;
+
+/// A text in the parts that one message holds each.
+pub(crate) fn parts(text: &str) -> Vec<String> {
+    split_markdown(text, MESSAGE_UNITS, |part| units(part).max(units(&formatted(part))))
+}
+
+/// How much of a message a text takes.
+pub(crate) fn units(text: &str) -> usize {
+    text.encode_utf16().count()
+}
+
+/// A text as Discord shows it best.
+pub(crate) fn formatted(text: &str) -> Cow<'_, str> {
+    if !text.contains('|') && !text.contains("####") && !text.contains("![") {
+        return Cow::Borrowed(text);
+    }
+    let lines: Vec<&str> = text.split('\n').collect();
+    let mut formatted: Vec<Cow<'_, str>> = Vec::with_capacity(lines.len());
+    let mut fence: Option<&str> = None;
+    let mut at = 0;
+    while let Some(&line) = lines.get(at) {
+        let marker = fence_of(line);
+        match (fence, marker) {
+            (None, Some(marker)) => fence = Some(marker),
+            (Some(open), Some(marker)) if marker.starts_with(open) && line.trim() == marker => fence = None,
+            _ => {}
+        }
+        if fence.is_some() || marker.is_some() {
+            formatted.push(line.into());
+            at += 1;
+        } else if let Some((table, taken)) = Table::at(&lines[at..]) {
+            formatted.push(table.to_text().into());
+            at += taken;
+        } else {
+            formatted.push(pictures_as_links(heading(line)));
+            at += 1;
+        }
+    }
+    Cow::Owned(formatted.join("\n"))
+}
+
+/// The marks with which a line opens or closes a block of code.
+fn fence_of(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+    let length = line.len() - line.trim_start_matches(mark).len();
+    (length >= 3).then(|| &line[..length])
+}
+
+/// A heading that is too deep is bold.
+fn heading(line: &str) -> Cow<'_, str> {
+    let words = line.trim_start_matches('#');
+    let depth = line.len() - words.len();
+    if depth <= DEEPEST_HEADING || depth > 6 || !words.starts_with(' ') {
+        return line.into();
+    }
+    let words = words.trim().trim_end_matches('#').trim_end();
+    let words = words.replace("**", "");
+    if words.is_empty() { line.into() } else { format!("**{words}**").into() }
+}
+
+/// A picture cannot stand in a text: where it is is a link, which Discord shows a preview of.
+fn pictures_as_links(line: Cow<'_, str>) -> Cow<'_, str> {
+    let is_picture = |at: usize| {
+        let rest = &line[at + 2..];
+        rest.find("](").is_some_and(|end| rest[end..].contains(')')) && !line[..at].ends_with('\\')
+    };
+    let in_code = |at: usize| line[..at].matches('`').count() % 2 == 1;
+    let pictures: Vec<usize> =
+        line.match_indices("![").map(|(at, _)| at).filter(|&at| is_picture(at) && !in_code(at)).collect();
+    if pictures.is_empty() {
+        return line;
+    }
+    let mut changed = String::with_capacity(line.len());
+    let mut from = 0;
+    for at in pictures {
+        changed.push_str(&line[from..at]);
+        from = at + 1;
+        // Without words there would be nothing to press.
+        if line[at..].starts_with("![](") {
+            changed.push_str("[🖼");
+            from = at + 2;
+        }
+    }
+    changed.push_str(&line[from..]);
+    changed.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("plain | text", "plain | text")]
+    #[case("### kept", "### kept")]
+    #[case("#### Small **one** ##", "**Small one**")]
+    #[case("####not one", "####not one")]
+    #[case("a ![cat](https://example.org/c.png) b", "a [cat](https://example.org/c.png) b")]
+    #[case("![](https://example.org/c.png)", "[🖼](https://example.org/c.png)")]
+    #[case("`![cat](x)`", "`![cat](x)`")]
+    #[case("```\n#### code\n| a | b |\n|---|---|\n```", "```\n#### code\n| a | b |\n|---|---|\n```")]
+    fn what_discord_lacks_is_said_otherwise(#[case] markdown: &str, #[case] expected: &str) {
+        assert_eq!(formatted(markdown), expected);
+    }
+
+    #[test]
+    fn a_table_is_a_block_of_code() {
+        let table = "Look:\n\n| Name | n |\n|------|--:|\n| **Ada** | 1 |\n| Grace | 22 |\n\nDone.";
+
+        assert_eq!(formatted(table), "Look:\n\n```\nName  |  n\n------+---\nAda   |  1\nGrace | 22\n```\n\nDone.");
+    }
+
+    #[test]
+    fn a_table_that_is_too_wide_is_a_list() {
+        let wide = "w".repeat(80);
+        let table = format!("| a | b |\n|---|---|\n| {wide} | 2 |");
+
+        assert_eq!(formatted(&table), format!("- **a**: {wide}, **b**: 2"));
+    }
+
+    /// K6, K7.
+    #[test]
+    fn every_part_fits_as_it_is_shown() {
+        let row = "| 🎉 some words | and some more of them |\n";
+        let text = format!("| a | b |\n|---|---|\n{}\n```rust\n{}```\n", row.repeat(90), "let x = 1;\n".repeat(300));
+
+        let parts = parts(&text);
+
+        assert!(parts.len() > 2);
+        for part in &parts {
+            assert!(units(&formatted(part)) <= MESSAGE_UNITS, "{}", units(&formatted(part)));
+            assert_eq!(part.matches("```").count() % 2, 0);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The Gateway: events as they happen (<https://discord.com/developers/docs/events/gateway>).
+//!
+//! serenity hands every event to a task of its own, its raw hook too, so that their order is lost; it drops
+//! an event that its types do not fit, and cannot take a session up again after a restart. So the connection
+//! is our own: one task reads it and keeps the heartbeat, and hands the events over in order, through a
+//! bounded queue, to whoever stores them. When the queue is full, nothing is read until there is room. The
+//! heartbeats name the last event that is stored, and not the last that came.
+
+mod connection;
+mod frame;
+mod shard;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use self::shard::Shard;
+
+/// How many events may wait to be stored.
+pub(crate) const QUEUE: usize = 1024;
+
+/// A session that can be taken up again.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Session {
+    /// Discord's name for it.
+    pub(crate) id: Arc<str>,
+    /// Where it is taken up again.
+    pub(crate) url: Arc<str>,
+    /// The last event of it.
+    pub(crate) seq: u64,
+}
+
+/// An event, as it came.
+#[derive(Debug)]
+pub(crate) struct Dispatch {
+    /// Its session: its name, and where it is taken up again.
+    pub(crate) session: (Arc<str>, Arc<str>),
+    /// Its number in the session.
+    pub(crate) seq: u64,
+    /// What it is: `MESSAGE_CREATE`.
+    pub(crate) kind: String,
+    /// What is in it.
+    pub(crate) data: String,
+}
+
+/// The number of the last event that is stored, for the heartbeats.
+#[derive(Debug, Default)]
+pub(crate) struct StoredSeq(AtomicU64);
+
+impl StoredSeq {
+    pub(crate) fn set(&self, seq: u64) {
+        self.0.store(seq, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> Option<u64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|seq| *seq != 0)
+    }
+}

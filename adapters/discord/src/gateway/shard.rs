@@ -1,0 +1,364 @@
+//! The task that keeps a connection to the Gateway.
+
+use std::{sync::Arc, time::Duration};
+
+use rand::Rng;
+use rejoinder_core::ChannelError;
+use secrecy::ExposeSecret;
+use serde::Deserialize;
+use serenity::model::gateway::GatewayIntents;
+use tokio::{
+    sync::mpsc::{OwnedPermit, Sender},
+    time::{Instant, MissedTickBehavior},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Dispatch, Session, StoredSeq,
+    connection::{Connection, ConnectionError},
+    frame::{self, Frame, Opened, Said},
+};
+use crate::{Discord, api::ApiError, backoff::Backoff};
+
+/// How long the first word of a connection may take.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// The least time between two sessions
+/// (<https://discord.com/developers/docs/events/gateway#session-start-limit-object>, `max_concurrency`).
+const BETWEEN_SESSIONS: Duration = Duration::from_secs(5);
+
+/// What `MESSAGE_CONTENT` is called where it is switched on.
+const NO_CONTENT: &str = "the MESSAGE CONTENT INTENT is not switched on for the application (developer portal, \"Bot\"): \
+    what is said in servers without a mention cannot be read; or set message_content = false";
+
+/// Keeps a connection, and hands over what comes.
+pub(crate) struct Shard<'a> {
+    discord: &'a Discord,
+    stored: Arc<StoredSeq>,
+    queue: Sender<Dispatch>,
+    /// The session to take up again.
+    session: Option<Session>,
+    /// Discord did not let us have what is said in servers.
+    without_content: bool,
+}
+
+impl<'a> Shard<'a> {
+    /// A shard that takes `session` up again, if there is one.
+    pub(crate) const fn new(
+        discord: &'a Discord,
+        stored: Arc<StoredSeq>,
+        queue: Sender<Dispatch>,
+        session: Option<Session>,
+    ) -> Self {
+        Self { discord, stored, queue, session, without_content: false }
+    }
+}
+
+/// How a connection ended.
+enum Ended {
+    /// The gateway is shutting down.
+    Shutdown,
+    /// Something broke: the session is taken up again where there is one.
+    Broken(String),
+    /// The session is over: another one after a while.
+    SessionOver(Duration),
+    /// Discord does not let us have what is said in servers.
+    ContentDenied,
+    /// There is no sense in trying again.
+    Fatal(ChannelError),
+}
+
+/// `GET /gateway/bot`.
+#[derive(Deserialize)]
+struct GatewayBot {
+    url: String,
+    session_start_limit: Option<StartLimit>,
+}
+
+/// How many sessions may be begun.
+#[derive(Clone, Copy, Debug, Deserialize)]
+struct StartLimit {
+    total: u64,
+    remaining: u64,
+    /// In milliseconds.
+    reset_after: u64,
+}
+
+impl StartLimit {
+    /// How long to wait before a session is begun. The last tenth of them is spread over the time that is left:
+    /// Discord counts over our restarts, and an account without any more loses its token.
+    fn pause(self) -> Duration {
+        let left = Duration::from_millis(self.reset_after);
+        match self.remaining {
+            0 => left,
+            remaining if remaining < self.total / 10 => left / u32::try_from(remaining).unwrap_or(u32::MAX),
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+impl Shard<'_> {
+    /// Stays connected until `shutdown`.
+    pub(crate) async fn run(mut self, shutdown: &CancellationToken) -> Result<(), ChannelError> {
+        let mut backoff = Backoff::default();
+        let mut may_begin_at = Instant::now();
+        loop {
+            let url = match self.address(&mut may_begin_at, shutdown).await {
+                Ok(Some(url)) => url,
+                Ok(None) => return Ok(()),
+                Err(error) => {
+                    if error.refusal().is_some_and(crate::api::Refusal::is_about_token) {
+                        self.discord.pulse.fails("Discord does not know the token".to_owned());
+                        return Err(ChannelError::Unauthorized(error.to_string()));
+                    }
+                    self.fails(&format!("Discord cannot be asked for its gateway: {error}"));
+                    let pause = backoff.pause().max(error.pause().unwrap_or_default());
+                    if !self.discord.pause(pause, shutdown).await {
+                        return Ok(());
+                    }
+                    continue;
+                }
+            };
+            let (ended, proved) = self.connect(&url, shutdown).await;
+            if proved {
+                backoff.reset();
+            }
+            let pause = match ended {
+                Ended::Shutdown => return Ok(()),
+                Ended::Fatal(error) => return Err(error),
+                Ended::Broken(why) => {
+                    self.fails(&why);
+                    backoff.pause()
+                }
+                Ended::SessionOver(pause) => {
+                    self.session = None;
+                    may_begin_at = may_begin_at.max(Instant::now() + pause);
+                    Duration::ZERO
+                }
+                Ended::ContentDenied => {
+                    self.without_content = true;
+                    if self.discord.pulse.lacks(NO_CONTENT) {
+                        tracing::warn!(channel = %self.discord.channel, "{NO_CONTENT}");
+                    }
+                    self.session = None;
+                    may_begin_at = Instant::now() + BETWEEN_SESSIONS;
+                    Duration::ZERO
+                }
+            };
+            if !self.discord.pause(pause, shutdown).await {
+                return Ok(());
+            }
+        }
+    }
+
+    fn fails(&self, problem: &str) {
+        tracing::warn!(channel = %self.discord.channel, problem, "the gateway is lost, trying again");
+        self.discord.pulse.fails(problem.to_owned());
+    }
+
+    /// Where to connect to; waits until a session may be begun, if one has to be. `None`: shutting down.
+    async fn address(
+        &self,
+        may_begin_at: &mut Instant,
+        shutdown: &CancellationToken,
+    ) -> Result<Option<String>, ApiError> {
+        let own = self.discord.options.gateway_url.as_ref();
+        if let Some(session) = &self.session {
+            return Ok(Some(own.map_or_else(|| session.url.to_string(), ToString::to_string)));
+        }
+        let bot: GatewayBot = tokio::select! {
+            answer = self.discord.api.get("gateway/bot") => answer?,
+            () = shutdown.cancelled() => return Ok(None),
+        };
+        let pause = bot.session_start_limit.map(StartLimit::pause).unwrap_or_default();
+        if !pause.is_zero() {
+            let minutes = pause.as_secs().div_ceil(60);
+            self.fails(&format!("too many sessions were begun today: the next one in {minutes} minutes"));
+            if !self.discord.pause(pause, shutdown).await {
+                return Ok(None);
+            }
+        }
+        let begins_at = self.discord.clock.now();
+        let since_last = self.discord.identified_at().map_or(BETWEEN_SESSIONS, |last| begins_at.since(last));
+        let wait =
+            BETWEEN_SESSIONS.saturating_sub(since_last).max(may_begin_at.saturating_duration_since(Instant::now()));
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            () = shutdown.cancelled() => return Ok(None),
+        }
+        Ok(Some(own.map_or(bot.url, ToString::to_string)))
+    }
+
+    /// Connects, and reads until the connection ends; and whether it was of any use.
+    async fn connect(&mut self, url: &str, shutdown: &CancellationToken) -> (Ended, bool) {
+        let opened = tokio::select! {
+            opened = Connection::open(&self.discord.plain_http, url) => opened,
+            () = shutdown.cancelled() => return (Ended::Shutdown, false),
+        };
+        let mut connection = match opened {
+            Ok(connection) => connection,
+            Err(error) => return (Ended::Broken(error.to_string()), false),
+        };
+        let mut proved = false;
+        let read = tokio::select! {
+            read = self.talk(&mut connection, url, &mut proved) => read,
+            () = shutdown.cancelled() => Ok(Ended::Shutdown),
+        };
+        let ended = match read {
+            Ok(ended) => ended,
+            Err(error) => self.judge(&error),
+        };
+        match ended {
+            Ended::Shutdown | Ended::Broken(_) => connection.leave().await,
+            Ended::SessionOver(_) | Ended::ContentDenied | Ended::Fatal(_) => {}
+        }
+        (ended, proved)
+    }
+
+    async fn talk(
+        &mut self,
+        connection: &mut Connection,
+        url: &str,
+        proved: &mut bool,
+    ) -> Result<Ended, ConnectionError> {
+        let Ok(hello) = tokio::time::timeout(HELLO_TIMEOUT, connection.next()).await else {
+            return Ok(Ended::Broken("the gateway does not say hello".to_owned()));
+        };
+        let hello = hello?;
+        let interval = match serde_json::from_str::<Frame<'_>>(&hello).as_ref().map(Frame::says) {
+            Ok(Said::Hello(interval)) => interval,
+            _ => return Ok(Ended::Broken("the gateway does not say hello".to_owned())),
+        };
+        self.discord.pulse.interval(interval);
+        self.introduce(connection).await?;
+        // The first heartbeat comes at a time of its own, so that not everyone's come at once.
+        let first = Instant::now() + interval.mul_f64(rand::rng().random_range(0.0..1.0));
+        let mut beats = tokio::time::interval_at(first, interval);
+        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut owes_acknowledgement = false;
+        let mut room: Option<OwnedPermit<Dispatch>> = None;
+        loop {
+            let text = tokio::select! {
+                biased;
+                _ = beats.tick() => {
+                    // What was not read cannot be missed.
+                    if owes_acknowledgement && room.is_some() {
+                        return Ok(Ended::Broken("a heartbeat was not acknowledged".to_owned()));
+                    }
+                    connection.send(frame::heartbeat(self.stored.get())).await?;
+                    owes_acknowledgement = true;
+                    continue;
+                }
+                reserved = self.queue.clone().reserve_owned(), if room.is_none() => {
+                    let Ok(reserved) = reserved else { return Ok(Ended::Shutdown) };
+                    room = Some(reserved);
+                    // Time spent without room says nothing about the connection.
+                    if owes_acknowledgement {
+                        beats.reset();
+                    }
+                    continue;
+                }
+                text = connection.next(), if room.is_some() => text?,
+            };
+            let Ok(frame) = serde_json::from_str::<Frame<'_>>(&text) else {
+                tracing::warn!(channel = %self.discord.channel, "a frame of the gateway cannot be read");
+                continue;
+            };
+            match frame.says() {
+                Said::Event { seq, kind, data } => {
+                    self.discord.pulse.beats(self.discord.clock.now());
+                    *proved = true;
+                    let Some(session) = self.session_of(seq, kind, data, url) else {
+                        return Ok(Ended::Broken("an event came without a session".to_owned()));
+                    };
+                    if let Some(room) = room.take() {
+                        room.send(Dispatch { session, seq, kind: kind.to_owned(), data: data.to_owned() });
+                    }
+                }
+                Said::Acknowledged => {
+                    owes_acknowledgement = false;
+                    self.discord.pulse.beats(self.discord.clock.now());
+                }
+                Said::Beat => connection.send(frame::heartbeat(self.stored.get())).await?,
+                Said::Reconnect => return Ok(Ended::Broken("the gateway asks to connect anew".to_owned())),
+                Said::Invalid(true) => return Ok(Ended::Broken("the session has to be taken up again".to_owned())),
+                Said::Invalid(false) => {
+                    // "Wait a random amount of time, between 1 and 5 seconds."
+                    return Ok(Ended::SessionOver(Duration::from_millis(rand::rng().random_range(1_000..5_000))));
+                }
+                Said::Hello(_) | Said::Else => {}
+            }
+        }
+    }
+
+    async fn introduce(&self, connection: &mut Connection) -> Result<(), ConnectionError> {
+        let token = self.discord.options.token.expose_secret();
+        let words = match &self.session {
+            Some(session) => frame::resume(token, session),
+            None => frame::identify(token, self.intents()),
+        };
+        connection.send(words).await
+    }
+
+    fn intents(&self) -> GatewayIntents {
+        let intents = GatewayIntents::GUILDS
+            | GatewayIntents::GUILD_MESSAGES
+            | GatewayIntents::GUILD_MESSAGE_REACTIONS
+            | GatewayIntents::DIRECT_MESSAGES
+            | GatewayIntents::DIRECT_MESSAGE_REACTIONS;
+        let reads_everything = self.discord.options.message_content && !self.without_content;
+        if reads_everything { intents | GatewayIntents::MESSAGE_CONTENT } else { intents }
+    }
+
+    /// The session that an event belongs to; `READY` begins one.
+    fn session_of(&mut self, seq: u64, kind: &str, data: &str, url: &str) -> Option<(Arc<str>, Arc<str>)> {
+        if kind == "READY" {
+            let opened: Opened = serde_json::from_str(data).ok()?;
+            let url = opened.resume_gateway_url.as_deref().unwrap_or(url).into();
+            self.session = Some(Session { id: opened.session_id.into(), url, seq });
+        }
+        let session = self.session.as_mut()?;
+        session.seq = session.seq.max(seq);
+        Some((Arc::clone(&session.id), Arc::clone(&session.url)))
+    }
+
+    /// What a connection's end means
+    /// (<https://discord.com/developers/docs/topics/opcodes-and-status-codes#gateway-gateway-close-event-codes>).
+    fn judge(&self, error: &ConnectionError) -> Ended {
+        let code = if let ConnectionError::Closed(closed) = error { closed.code } else { None };
+        let failed = |why: &str| {
+            self.discord.pulse.fails(why.to_owned());
+            Ended::Fatal(ChannelError::Failed(why.to_owned()))
+        };
+        match code {
+            Some(4004) => {
+                self.discord.pulse.fails("Discord does not know the token".to_owned());
+                Ended::Fatal(ChannelError::Unauthorized(error.to_string()))
+            }
+            Some(4014) if self.intents().contains(GatewayIntents::MESSAGE_CONTENT) => Ended::ContentDenied,
+            Some(4010..=4014) if code == Some(4011) => {
+                failed("the application is in too many servers for one connection, and there is no sharding yet (4011)")
+            }
+            Some(4010 | 4012 | 4013 | 4014) => failed(&error.to_string()),
+            // A sequence or a session that Discord does not know (any more).
+            Some(4003 | 4005 | 4007 | 4009) => Ended::SessionOver(Duration::ZERO),
+            _ => Ended::Broken(error.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_sessions_of_a_day_are_spread_over_what_is_left_of_it() {
+        let limit = |remaining| StartLimit { total: 1000, remaining, reset_after: 3_600_000 };
+
+        assert_eq!(limit(999).pause(), Duration::ZERO);
+        assert_eq!(limit(100).pause(), Duration::ZERO);
+        assert_eq!(limit(60).pause(), Duration::from_mins(1));
+        assert_eq!(limit(1).pause(), Duration::from_hours(1));
+        assert_eq!(limit(0).pause(), Duration::from_hours(1));
+    }
+}

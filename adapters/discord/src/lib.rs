@@ -1,0 +1,318 @@
+//! Discord as a channel: direct chats, servers, threads, slash commands and buttons.
+//!
+//! Events come in over the Gateway, one task reads them and another stores them, in the order in which they
+//! came; what was missed is read over REST. Everything goes out over REST. A channel is a chat; a thread or a
+//! forum's post is a conversation of its own in the chat that it belongs to; what only one person sees is a
+//! conversation of its own as well.
+//!
+//! This crate never decides who may talk to the agent, never sends what the outbox did not hand it, and never
+//! lets an answer mention anybody: every message goes out with `allowed_mentions: {"parse": []}`.
+//!
+//! To take in another kind of event: its view in `payload`, its reading in `normalise`, its name in `inbound`.
+//! To send something new: its arm in `outbound`. A number that Discord sets belongs into `capabilities` or
+//! `options`, with its source.
+
+mod api;
+mod backfill;
+mod backoff;
+mod capabilities;
+mod check;
+mod commands;
+mod directory;
+mod format;
+mod gateway;
+mod inbound;
+mod interactions;
+mod normalise;
+mod options;
+mod outbound;
+mod payload;
+mod places;
+mod position;
+mod pulse;
+mod said;
+mod snowflake;
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use quick_cache::sync::Cache;
+use rejoinder_core::{
+    Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
+    DeliveryError, FetchError, Intake, Receipt, SharedClock, Timestamp, TurnId,
+};
+use reqwest::{Client, redirect};
+use tokio::sync::{OnceCell, mpsc, watch};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    api::{Api, Refusal},
+    backoff::Backoff,
+    check::Identity,
+    directory::Directory,
+    gateway::{Shard, StoredSeq},
+    inbound::Taking,
+    interactions::{Interactions, Record},
+    places::Places,
+    position::Position,
+    pulse::Pulse,
+    said::Said,
+    snowflake::Snowflake,
+};
+pub use crate::{
+    check::{BotProfile, CheckError, check},
+    format::MESSAGE_UNITS,
+    options::{API_URL, DiscordOptions, Limits, OptionsError, Streaming, is_token},
+};
+
+/// How many turns' messages are remembered.
+const ASKED: usize = 4096;
+
+/// How long a delivery waits for what a start has to read first.
+const LOADED_WITHIN: Duration = Duration::from_secs(10);
+
+/// One application on Discord.
+pub struct Discord {
+    channel: ChannelId,
+    options: DiscordOptions,
+    clock: SharedClock,
+    api: Arc<Api>,
+    /// A client that speaks HTTP/1.1 only and follows nobody: for the Gateway, and for Discord's file server.
+    plain_http: Client,
+    identity: OnceCell<Identity>,
+    directory: Directory,
+    said: Said,
+    pulse: Pulse,
+    interactions: Arc<Interactions>,
+    /// The message that a turn was, or the interaction.
+    asked: Cache<TurnId, Arc<str>>,
+    /// What the threads are called that are not opened yet.
+    topics: Cache<Snowflake, Arc<str>>,
+    /// Messages that no thread can be opened from.
+    threadless: Cache<Snowflake, ()>,
+    /// When the last session was begun.
+    identified_at: Mutex<Option<Timestamp>>,
+    /// Whether what an earlier run left was read.
+    loaded: watch::Sender<bool>,
+    tasks: TaskTracker,
+}
+
+impl Discord {
+    /// A channel for one application. `http` makes the calls: a client without a timeout of its own that is
+    /// shorter than a minute.
+    ///
+    /// # Errors
+    /// When the options cannot work.
+    ///
+    /// # Panics
+    /// When no HTTP client can be built: the machine has no certificates that could be read.
+    pub fn new(
+        channel: ChannelId,
+        options: DiscordOptions,
+        http: Client,
+        clock: SharedClock,
+    ) -> Result<Self, OptionsError> {
+        options.check()?;
+        let plain_http = Client::builder()
+            .http1_only()
+            .connect_timeout(Duration::from_secs(10))
+            .redirect(redirect::Policy::none())
+            .build()
+            .expect("a client without unusual options");
+        let api = Api::new(http, options.api_url.clone(), options.token.clone(), Arc::clone(&clock));
+        Ok(Self {
+            channel,
+            options,
+            clock,
+            api: Arc::new(api),
+            plain_http,
+            identity: OnceCell::new(),
+            directory: Directory::default(),
+            said: Said::default(),
+            pulse: Pulse::default(),
+            interactions: Arc::default(),
+            asked: Cache::new(ASKED),
+            topics: Cache::new(ASKED),
+            threadless: Cache::new(ASKED),
+            identified_at: Mutex::new(None),
+            loaded: watch::Sender::new(false),
+            tasks: TaskTracker::new(),
+        })
+    }
+
+    /// Who we are.
+    async fn me(&self) -> Result<Identity, api::ApiError> {
+        self.identity.get_or_try_init(|| check::who_am_i(&self.api)).await.copied()
+    }
+
+    /// Acknowledges an interaction while everything else goes on.
+    fn acknowledge(&self, record: Arc<Record>) {
+        let (api, interactions) = (Arc::clone(&self.api), Arc::clone(&self.interactions));
+        self.tasks.spawn(async move { interactions::acknowledge(&api, &interactions, &record).await });
+    }
+
+    /// Waits until it is known what an earlier run left.
+    async fn loaded(&self) {
+        let mut loaded = self.loaded.subscribe();
+        // A delivery that does without is answered in its channel.
+        let _ = tokio::time::timeout(LOADED_WITHIN, loaded.wait_for(|loaded| *loaded)).await;
+    }
+
+    /// Waits; whether to go on afterwards.
+    async fn pause(&self, pause: Duration, shutdown: &CancellationToken) -> bool {
+        tokio::select! {
+            () = self.clock.sleep(pause) => true,
+            () = shutdown.cancelled() => false,
+        }
+    }
+
+    fn identified_at(&self) -> Option<Timestamp> {
+        *self.identified_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begun(&self, at: Timestamp) {
+        *self.identified_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
+    }
+
+    /// Reads a cursor, for as long as it takes. `None`: shutting down.
+    async fn cursor(&self, intake: &Intake, name: &str, shutdown: &CancellationToken) -> Option<String> {
+        let mut backoff = Backoff::default();
+        loop {
+            match intake.cursor(name).await {
+                Ok(stored) => return Some(stored.unwrap_or_default()),
+                Err(error) => {
+                    self.pulse.storing(Some(format!("the cursor cannot be read: {error}")));
+                    if !self.pause(backoff.pause(), shutdown).await {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Finds out who we are, for as long as it takes. `None`: shutting down.
+    async fn introduce(&self, shutdown: &CancellationToken) -> Result<Option<Identity>, ChannelError> {
+        let mut backoff = Backoff::default();
+        loop {
+            let asked = tokio::select! {
+                asked = self.me() => asked,
+                () = shutdown.cancelled() => return Ok(None),
+            };
+            let error = match asked {
+                Ok(me) => return Ok(Some(me)),
+                Err(error) => error,
+            };
+            if error.refusal().is_some_and(Refusal::is_about_token) {
+                self.pulse.fails("Discord does not know the token".to_owned());
+                return Err(ChannelError::Unauthorized(error.to_string()));
+            }
+            tracing::warn!(channel = %self.channel, %error, "Discord cannot be reached, trying again");
+            self.pulse.fails(format!("Discord cannot be reached: {error}"));
+            let pause = backoff.pause().max(error.pause().unwrap_or_default());
+            if !self.pause(pause, shutdown).await {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Registers the commands while everything else goes on: nothing waits for them.
+    async fn keep_commands(&self, me: Identity, shutdown: &CancellationToken) {
+        if !self.options.commands {
+            return;
+        }
+        let mut backoff = Backoff::default();
+        loop {
+            match self.register_commands(me.application).await {
+                Ok(()) => return,
+                Err(error) if error.may_pass() => {
+                    let pause = backoff.pause().max(error.pause().unwrap_or_default());
+                    if !self.pause(pause, shutdown).await {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(channel = %self.channel, %error, "the slash commands were not registered");
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl ChannelAdapter for Discord {
+    fn channel(&self) -> &ChannelId {
+        &self.channel
+    }
+
+    fn capabilities(&self, conversation: &ConversationRef) -> Capabilities {
+        let is_private = normalise::private_to(conversation).is_some();
+        capabilities::capabilities(is_private, self.options.streaming == Streaming::Edit, &self.options.limits)
+    }
+
+    fn health(&self) -> ChannelHealth {
+        self.pulse.health()
+    }
+
+    fn parts(&self, text: &str) -> Vec<String> {
+        format::parts(text)
+    }
+
+    async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
+        // Once one of the tasks has ended, the others have nothing left to do.
+        let ended = shutdown.child_token();
+        let _ended = ended.clone().drop_guard();
+        let (Some(position), Some(places), Some(interactions)) = (
+            self.cursor(&intake, position::CURSOR, &shutdown).await,
+            self.cursor(&intake, places::CURSOR, &shutdown).await,
+            self.cursor(&intake, interactions::CURSOR, &shutdown).await,
+        ) else {
+            return Ok(());
+        };
+        self.pulse.storing(None);
+        let (position, places) = (Position::parse(&position), Places::parse(&places));
+        places.direct().into_iter().for_each(|chat| self.directory.learn_direct(chat));
+        let waiting = self.interactions.load(&interactions, self.clock.now());
+        self.loaded.send_replace(true);
+        if let Some(at) = position.identified_at {
+            self.begun(at);
+        }
+        let Some(me) = self.introduce(&shutdown).await? else { return Ok(()) };
+        let (queue, queued) = mpsc::channel(gateway::QUEUE);
+        let stored = Arc::new(StoredSeq::default());
+        let shard = Shard::new(self, Arc::clone(&stored), queue, position.session.clone());
+        let taking = Taking::new(self, &intake, &ended, me, position, places, stored);
+        waiting.into_iter().for_each(|record| self.acknowledge(record));
+        let working = async {
+            let reading = shard.run(&ended);
+            let storing = async {
+                let result = taking.run(queued).await;
+                ended.cancel();
+                result
+            };
+            let (read, stored) = tokio::join!(reading, storing);
+            read.and(stored)
+        };
+        let commands = async {
+            self.keep_commands(me, &ended).await;
+            std::future::pending().await
+        };
+        tokio::select! {
+            result = working => result,
+            never = commands => never,
+        }
+    }
+
+    async fn fetch(&self, attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {
+        self.fetch_file(attachment, limit).await
+    }
+
+    async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
+        let result = self.perform(delivery).await;
+        self.note_outbound(&result);
+        result
+    }
+}

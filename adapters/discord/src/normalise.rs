@@ -1,0 +1,191 @@
+//! What Discord sends → an event. Pure, but for what the [`Directory`] knows.
+//!
+//! What people say, press and put on messages becomes an event. What cannot be read is kept with its payload
+//! as [`EventKind::Other`]; what Discord says about itself, and what we said, becomes nothing.
+
+mod interaction;
+mod message;
+mod reaction;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use rejoinder_core::{
+    ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind, Timestamp,
+};
+use serde_json::Value;
+
+pub(crate) use self::interaction::pick_id;
+use crate::{
+    check::Identity,
+    directory::{Directory, Place},
+    interactions::Record,
+    options::DiscordOptions,
+    payload::{Member, User},
+    said::Said,
+    snowflake::Snowflake,
+};
+
+/// What stands before a person's id where only they see what is said.
+const PRIVATE: &str = "private:";
+
+/// What stands before an interaction's id where a message's would stand.
+const INTERACTION: &str = "interaction:";
+
+/// Who reads: what an event means depends on it.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<'a> {
+    pub(crate) channel: &'a ChannelId,
+    pub(crate) me: Identity,
+    pub(crate) options: &'a DiscordOptions,
+    pub(crate) directory: &'a Directory,
+    pub(crate) said: &'a Said,
+    pub(crate) now: Timestamp,
+}
+
+/// An event, read.
+#[derive(Debug)]
+pub(crate) struct Read {
+    /// What it is.
+    pub(crate) event: InboundEvent,
+    /// The message that it is about, if it is one.
+    pub(crate) message: Option<Snowflake>,
+    /// The interaction in it, which has to be acknowledged.
+    pub(crate) interaction: Option<Record>,
+    /// Its words are hidden from us.
+    pub(crate) is_hidden: bool,
+}
+
+impl Read {
+    const fn of(event: InboundEvent, message: Snowflake) -> Self {
+        Self { event, message: Some(message), interaction: None, is_hidden: false }
+    }
+}
+
+/// Whether this is what a person says only to themselves and us; whose it is.
+pub(crate) fn private_to(conversation: &ConversationRef) -> Option<Snowflake> {
+    Snowflake::parse(conversation.thread.as_deref()?.strip_prefix(PRIVATE)?)
+}
+
+/// The interaction that stands where a message's id would.
+pub(crate) fn interaction_in(message: &str) -> Option<Snowflake> {
+    Snowflake::parse(message.strip_prefix(INTERACTION)?)
+}
+
+impl Reader<'_> {
+    /// Reads an event; `None` for one that nobody has to know of.
+    pub(crate) fn read(&self, kind: &str, data: &str, seq: u64) -> Option<Read> {
+        // A mistake of ours in here must not hold up everything behind it.
+        let read = catch_unwind(AssertUnwindSafe(|| self.try_to_read(kind, data, seq)));
+        match read {
+            Ok(Ok(read)) => read,
+            Ok(Err(error)) => Some(self.unreadable(kind, data, &error.to_string())),
+            Err(_) => Some(self.unreadable(kind, data, "reading it panicked")),
+        }
+    }
+
+    fn try_to_read(&self, kind: &str, data: &str, seq: u64) -> Result<Option<Read>, serde_json::Error> {
+        let read = match kind {
+            "MESSAGE_CREATE" => self.message(&serde_json::from_str(data)?, false),
+            "MESSAGE_UPDATE" => self.message(&serde_json::from_str(data)?, true),
+            "INTERACTION_CREATE" => self.interaction(serde_json::from_str(data)?),
+            "MESSAGE_REACTION_ADD" => self.reaction(&serde_json::from_str(data)?, seq, true),
+            "MESSAGE_REACTION_REMOVE" => self.reaction(&serde_json::from_str(data)?, seq, false),
+            _ => None,
+        };
+        Ok(read.map(|mut read| {
+            read.event.raw = match &read.interaction {
+                // Whoever has the token can speak in our name for a while.
+                Some(record) => data.replace(record.token(), "…"),
+                None => data.to_owned(),
+            };
+            read
+        }))
+    }
+
+    /// An event that our views do not fit.
+    fn unreadable(&self, kind: &str, data: &str, why: &str) -> Read {
+        let mut value: Value = serde_json::from_str(data).unwrap_or_default();
+        let id = |name: &str| value.get(name).and_then(Value::as_str).and_then(Snowflake::parse).unwrap_or_default();
+        let (id, channel) = (id("id"), id("channel_id"));
+        tracing::warn!(channel = %self.channel, kind, %id, why, "an event cannot be read: it is kept");
+        if let Some(token) = value.get_mut("token") {
+            *token = Value::Null;
+        }
+        let sender = Sender { id: "0".to_owned(), name: None, username: None, kind: SenderKind::OtherAgent };
+        let external_id = format!("{}:{channel}:{id}", kind.to_lowercase());
+        let event = InboundEvent {
+            kind: EventKind::Other,
+            raw: value.to_string(),
+            ..self.event(self.conversation(channel, None), ChatKind::Group, external_id, sender)
+        };
+        Read { event, message: None, interaction: None, is_hidden: false }
+    }
+
+    /// An event with nothing in it yet.
+    fn event(
+        &self,
+        conversation: ConversationRef,
+        chat: ChatKind,
+        external_id: String,
+        sender: Sender,
+    ) -> InboundEvent {
+        InboundEvent {
+            conversation,
+            chat,
+            external_id,
+            revision: 0,
+            message_id: None,
+            sender,
+            kind: EventKind::Message,
+            directed: Directed::Ambient,
+            text: String::new(),
+            attachments: Vec::new(),
+            quoted: None,
+            patience: None,
+            amends: None,
+            more_within: None,
+            received_at: self.now,
+            raw: String::new(),
+        }
+    }
+
+    /// A channel is a chat; a thread is a conversation of its own in the channel that it belongs to.
+    fn conversation(&self, channel: Snowflake, place: Option<&Place>) -> ConversationRef {
+        let conversation = |chat: Snowflake| ConversationRef::new(self.channel.clone(), &chat.to_string());
+        match place.and_then(Place::thread_of) {
+            Some(parent) => conversation(parent).in_thread(&channel.to_string()),
+            None => conversation(channel),
+        }
+    }
+
+    /// What only one person sees is a conversation of its own, so that no answer in it can go anywhere else.
+    fn private(&self, public: &ConversationRef, user: Snowflake) -> ConversationRef {
+        ConversationRef { thread: None, ..public.clone() }.in_thread(&format!("{PRIVATE}{user}"))
+    }
+
+    fn sender(&self, user: &User, member: Option<&Member>, webhook: Option<Snowflake>) -> Sender {
+        let is_bot = user.bot || webhook.is_some();
+        let kind = if user.id == self.me.user || webhook == Some(self.me.application) {
+            SenderKind::Ourselves
+        } else if is_bot && !self.is_allowed(user) {
+            SenderKind::OtherAgent
+        } else {
+            SenderKind::Person
+        };
+        let nick = member.and_then(|member| member.nick.as_deref());
+        let name = nick.or(user.global_name.as_deref()).unwrap_or(&user.username);
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        Sender { id: user.id.to_string(), name: some(name), username: some(&user.username), kind }
+    }
+
+    fn is_allowed(&self, bot: &User) -> bool {
+        let (id, name) = (bot.id.to_string(), bot.username.to_lowercase());
+        self.options.allow_bots.iter().any(|entry| {
+            let entry = entry.trim().trim_start_matches('@').to_lowercase();
+            entry == "*" || entry == id || (!name.is_empty() && entry == name)
+        })
+    }
+}

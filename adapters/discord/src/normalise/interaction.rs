@@ -1,0 +1,139 @@
+//! Slash commands, and pressed buttons.
+
+use rejoinder_core::{ChatKind, Directed, EventKind, InboundEvent, TurnId};
+use serde_json::Value;
+
+use super::{INTERACTION, Read, Reader, message::attachments};
+use crate::{
+    commands::{ASK, FILE, PRIVATELY},
+    directory::Place,
+    interactions::Record,
+    payload::{CommandOption, Interaction, Message, User},
+    snowflake::Snowflake,
+};
+
+/// The types of interactions.
+mod kind {
+    pub(super) const COMMAND: u64 = 2;
+    pub(super) const COMPONENT: u64 = 3;
+}
+
+/// The flag of a message that only one person sees.
+const EPHEMERAL: u64 = 1 << 6;
+
+/// What a button carries: the turn whose answer was the question, and which of its choices. At most 100
+/// characters (<https://discord.com/developers/docs/components/reference#button>): these are 45 at most.
+pub(crate) fn pick_id(turn: TurnId, index: usize) -> String {
+    format!("pick:{turn}:{index}")
+}
+
+/// The turn and the index that a button carries.
+fn picked(custom_id: &str) -> Option<(TurnId, usize)> {
+    let (turn, index) = custom_id.strip_prefix("pick:")?.split_once(':')?;
+    Some((turn.parse().ok()?, index.parse().ok()?))
+}
+
+impl Reader<'_> {
+    pub(super) fn interaction(&self, interaction: Interaction) -> Option<Read> {
+        if !matches!(interaction.kind, kind::COMMAND | kind::COMPONENT) {
+            return None;
+        }
+        let member = interaction.member.as_ref();
+        let user: &User = interaction.user.as_ref().or_else(|| member?.user.as_ref())?;
+        let sender = self.sender(user, member, None);
+        let channel = interaction.channel_id.or_else(|| Some(interaction.channel.as_ref()?.id)).unwrap_or_default();
+        let place = interaction.channel.as_ref().map(Place::from).or_else(|| self.directory.place(channel));
+        let chat = if interaction.guild_id.is_some() { ChatKind::Group } else { ChatKind::Direct };
+        let public = self.conversation(channel, place.as_ref());
+        let is_private = chat == ChatKind::Group && is_private(&interaction);
+        let user = user.id;
+        let chat_id = Snowflake::parse(&public.chat).unwrap_or(channel);
+        let conversation = if is_private { self.private(&public, user) } else { public };
+        let event = self.event(conversation, chat, format!("{INTERACTION}{}", interaction.id), sender);
+        let event = if interaction.kind == kind::COMMAND {
+            command(&interaction, event)
+        } else {
+            component(&interaction, event)
+        };
+        let record = Record::new(
+            interaction.id,
+            interaction.application_id,
+            interaction.token,
+            user,
+            chat_id,
+            is_private,
+            interaction.kind == kind::COMMAND,
+            self.now,
+        );
+        Some(Read { event, message: None, interaction: Some(record), is_hidden: false })
+    }
+}
+
+/// Whether the person asked for an answer that only they see, or pressed what only they see.
+fn is_private(interaction: &Interaction) -> bool {
+    let option = interaction.data.iter().flat_map(|data| &data.options).find(|option| option.name == PRIVATELY);
+    let is_asked = option.is_some_and(|option| option.value == Value::Bool(true));
+    is_asked || interaction.message.as_ref().is_some_and(|message| message.flags & EPHEMERAL != 0)
+}
+
+fn command(interaction: &Interaction, event: InboundEvent) -> InboundEvent {
+    let Some(data) = &interaction.data else { return InboundEvent { kind: EventKind::Other, ..event } };
+    let said = |option: &&CommandOption| option.name != PRIVATELY && option.name != FILE;
+    let words = data.options.iter().filter(said).map(|option| match &option.value {
+        Value::String(text) => text.clone(),
+        value => value.to_string(),
+    });
+    let words = words.collect::<Vec<_>>().join(" ");
+    let text = match data.name.as_str() {
+        ASK => words,
+        // Another one than ours, registered by hand: it is the agent's.
+        name if words.is_empty() => format!("/{name}"),
+        name => format!("/{name} {words}"),
+    };
+    InboundEvent {
+        // There is no message to reply to, and the answer takes the place of the notice that it is thought over.
+        message_id: Some(event.external_id.clone()),
+        directed: Directed::Command,
+        text,
+        attachments: attachments(data.resolved.attachments.values()),
+        ..event
+    }
+}
+
+fn component(interaction: &Interaction, event: InboundEvent) -> InboundEvent {
+    let message = interaction.message.as_deref();
+    let custom_id = interaction.data.as_ref().map_or("", |data| &data.custom_id);
+    let event = InboundEvent { message_id: message.map(|message| message.id.to_string()), ..event };
+    let Some((turn, index)) = picked(custom_id) else { return InboundEvent { kind: EventKind::Other, ..event } };
+    let label = message.and_then(|message| label_of(message, custom_id));
+    let text = label.unwrap_or_else(|| (index + 1).to_string());
+    // Whoever presses a button of ours means us.
+    InboundEvent { kind: EventKind::Choice { turn }, directed: Directed::ReplyToUs, text, ..event }
+}
+
+/// What stands on a button.
+fn label_of(message: &Message, custom_id: &str) -> Option<String> {
+    let rows = message.components.iter().filter_map(|row| row.get("components")?.as_array());
+    let mut buttons = rows.flatten();
+    let button = buttons.find(|button| button.get("custom_id").and_then(Value::as_str) == Some(custom_id))?;
+    Some(button.get("label")?.as_str()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_core::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn a_button_carries_its_turn_and_its_place() {
+        let turn = TurnId::new(Timestamp::from_millis(1_700_000_000_000));
+
+        let id = pick_id(turn, 24);
+
+        assert!(id.len() <= 100, "{id}");
+        assert_eq!(picked(&id), Some((turn, 24)));
+        assert_eq!(picked("pick:me"), None);
+        assert_eq!(picked("else"), None);
+    }
+}

@@ -1,0 +1,87 @@
+//! The words of a message: mentions by name instead of by number
+//! (<https://discord.com/developers/docs/reference#message-formatting>).
+
+use super::Reader;
+use crate::{payload::User, snowflake::Snowflake};
+
+/// What stands between `<` and `>`.
+enum Markup<'a> {
+    User(Snowflake),
+    Role(Snowflake),
+    Channel(Snowflake),
+    Emoji(&'a str),
+    Command(&'a str),
+}
+
+impl<'a> Markup<'a> {
+    fn parse(inner: &'a str) -> Option<Self> {
+        if let Some(emoji) = inner.strip_prefix("a:").or_else(|| inner.strip_prefix(':')) {
+            let (name, id) = emoji.split_once(':')?;
+            return Snowflake::parse(id).map(|_| Self::Emoji(name));
+        }
+        if let Some(command) = inner.strip_prefix('/') {
+            let (name, id) = command.split_once(':')?;
+            return Snowflake::parse(id).map(|_| Self::Command(name));
+        }
+        if let Some(role) = inner.strip_prefix("@&") {
+            return Snowflake::parse(role).map(Self::Role);
+        }
+        if let Some(user) = inner.strip_prefix("@!").or_else(|| inner.strip_prefix('@')) {
+            return Snowflake::parse(user).map(Self::User);
+        }
+        Snowflake::parse(inner.strip_prefix('#')?).map(Self::Channel)
+    }
+}
+
+impl Reader<'_> {
+    /// Whether the text itself mentions us.
+    pub(super) fn mentions_us(&self, content: &str) -> bool {
+        let us = self.me.user;
+        content.contains(&format!("<@{us}>")) || content.contains(&format!("<@!{us}>"))
+    }
+
+    /// A content in words: the mention of us that it begins with left out, and everything else by its name.
+    pub(super) fn words(&self, content: &str, mentions: &[User]) -> String {
+        let us = self.me.user;
+        let trimmed = content.trim();
+        let bare = [format!("<@{us}>"), format!("<@!{us}>")]
+            .iter()
+            .find_map(|mention| trimmed.strip_prefix(mention.as_str()))
+            .map_or(trimmed, |rest| rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ':')));
+        // Whoever says our name alone says at least that.
+        let said = if bare.is_empty() { trimmed } else { bare };
+        let mut words = String::with_capacity(said.len());
+        let mut rest = said;
+        while let Some(start) = rest.find('<') {
+            let (before, markup) = rest.split_at(start);
+            words.push_str(before);
+            let inner = markup[1..].split_once('>');
+            match inner.and_then(|(inner, after)| Some((self.name(&Markup::parse(inner)?, mentions)?, after))) {
+                Some((name, after)) => {
+                    words.push_str(&name);
+                    rest = after;
+                }
+                None => {
+                    words.push('<');
+                    rest = &markup[1..];
+                }
+            }
+        }
+        words.push_str(rest);
+        words
+    }
+
+    /// What a person reads there; `None` when it is not known.
+    fn name(&self, markup: &Markup<'_>, mentions: &[User]) -> Option<String> {
+        match markup {
+            Markup::User(id) => {
+                let user = mentions.iter().find(|user| user.id == *id)?;
+                Some(format!("@{}", user.global_name.as_deref().unwrap_or(&user.username)))
+            }
+            Markup::Role(id) => self.directory.role_name(*id).map(|name| format!("@{name}")),
+            Markup::Channel(id) => self.directory.channel_name(*id).map(|name| format!("#{name}")),
+            Markup::Emoji(name) => Some(format!(":{name}:")),
+            Markup::Command(name) => Some(format!("/{name}")),
+        }
+    }
+}

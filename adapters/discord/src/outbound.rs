@@ -1,0 +1,347 @@
+//! A delivery → calls.
+//!
+//! What is said in a channel carries a nonce made from the delivery's id: Discord shows it once however often
+//! it is sent within two minutes, and after that the channel is read back before it is sent again. The first
+//! answer to a command takes the place of the notice that it is thought over; that call can be repeated.
+
+mod address;
+mod files;
+mod message;
+mod readback;
+mod threads;
+
+use std::sync::Arc;
+
+use rejoinder_core::{Action, Content, ConversationRef, Delivery, DeliveryError, Receipt};
+use reqwest::Method;
+use serde::Deserialize;
+
+use self::{address::Address, message::Outgoing};
+use crate::{
+    Discord,
+    api::{ApiError, Body, code},
+    format,
+    interactions::Record,
+    normalise::{interaction_in, private_to},
+    payload::Sent,
+    snowflake::Snowflake,
+};
+
+/// A channel, as far as it is needed to write there.
+#[derive(Deserialize)]
+struct Opened {
+    id: Snowflake,
+}
+
+impl Discord {
+    /// Performs a delivery.
+    pub(crate) async fn perform(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
+        let conversation = delivery.conversation();
+        let is_private = private_to(conversation).is_some();
+        match delivery.action() {
+            Action::Send { content, reply_to } => self.send(delivery, content, reply_to.as_deref()).await,
+            Action::Edit { message, content } => self.edit(delivery, message, content).await,
+            Action::React { .. } | Action::Draft { .. } | Action::Typing { .. } if is_private => {
+                Err(DeliveryError::Unsupported("what only one person sees takes words alone".to_owned()))
+            }
+            Action::React { message: None, .. } => {
+                Err(DeliveryError::Unsupported("a reaction needs a message to stand on".to_owned()))
+            }
+            Action::React { message: Some(message), emoji } => self.react(delivery, message, emoji).await,
+            Action::Draft { text, message } => self.draft(delivery, text, message.as_deref()).await,
+            Action::Typing { on: true } => self.typing(conversation).await,
+            // The notice ends by itself, and with what is said.
+            Action::Typing { on: false } => Ok(Receipt::of("typing")),
+            Action::Delete { message } => self.delete(conversation, message).await,
+        }
+    }
+
+    /// What a delivery's end says about the channel.
+    pub(crate) fn note_outbound(&self, result: &Result<Receipt, DeliveryError>) {
+        match result {
+            Ok(_) => self.pulse.outbound(None),
+            Err(DeliveryError::Unauthorized(_)) => self.pulse.outbound(Some("Discord does not know the token")),
+            Err(_) if self.api.is_held_back() => {
+                self.pulse
+                    .outbound(Some("Discord refuses too many calls (401, 403, 429): they are held back for a while"));
+            }
+            Err(_) => {}
+        }
+    }
+
+    async fn send(
+        &self,
+        delivery: &Delivery,
+        content: &Content,
+        reply_to: Option<&str>,
+    ) -> Result<Receipt, DeliveryError> {
+        let outgoing = self.outgoing(delivery, content).await?;
+        match self.try_to_send(delivery, &outgoing, reply_to).await {
+            Err(error) if outgoing.has_files() && error.refusal().is_some_and(crate::api::Refusal::is_about_file) => {
+                // A file that is not taken is named: the person knows that there is one.
+                Ok(self.try_to_send(delivery, &outgoing.without_files(), reply_to).await?)
+            }
+            result => Ok(result?),
+        }
+    }
+
+    async fn try_to_send(
+        &self,
+        delivery: &Delivery,
+        outgoing: &Outgoing,
+        reply_to: Option<&str>,
+    ) -> Result<Receipt, ApiError> {
+        let conversation = delivery.conversation();
+        if let Some(user) = private_to(conversation) {
+            return self.send_privately(delivery, outgoing, user, reply_to).await;
+        }
+        if let Some(interaction) = reply_to.and_then(interaction_in) {
+            if let Some(record) = self.alive(interaction).await
+                && let Some(sent) = self.answer(&record, outgoing).await?
+            {
+                return Ok(self.note(&sent, outgoing));
+            }
+            return self.send_in(delivery, outgoing, None).await;
+        }
+        self.send_in(delivery, outgoing, reply_to.and_then(Snowflake::parse)).await
+    }
+
+    /// To where only one person sees it: by the token of what they asked, and when that is of no use any more,
+    /// in their direct chat with us.
+    async fn send_privately(
+        &self,
+        delivery: &Delivery,
+        outgoing: &Outgoing,
+        user: Snowflake,
+        reply_to: Option<&str>,
+    ) -> Result<Receipt, ApiError> {
+        if let Some(record) = self.record_for(delivery, user, reply_to).await {
+            let is_first = delivery.part().0 == 1 && reply_to.and_then(interaction_in) == Some(record.id);
+            let sent = if record.is_command && is_first {
+                self.answer(&record, outgoing).await?
+            } else {
+                self.follow_up(&record, outgoing).await?
+            };
+            if let Some(sent) = sent {
+                return Ok(Receipt::of(Address::Interaction(record.id, sent.id).to_text()));
+            }
+        }
+        let recipient = serde_json::json!({"recipient_id": user});
+        let chat: Opened = self.api.tell(Method::POST, "users/@me/channels", &recipient).await?;
+        let sent = self.post(delivery, outgoing, chat.id, None).await?;
+        Ok(Receipt::of(Address::Direct(chat.id, sent.id).to_text()))
+    }
+
+    /// The interaction by which a private delivery goes out.
+    async fn record_for(&self, delivery: &Delivery, user: Snowflake, reply_to: Option<&str>) -> Option<Arc<Record>> {
+        self.loaded().await;
+        let now = self.clock.now();
+        if let Some(id) = reply_to.and_then(interaction_in) {
+            return self.interactions.alive(id, now).await;
+        }
+        if let Some(turn) = delivery.turn()
+            && let Some(record) = self.interactions.of_turn(turn, now).await
+        {
+            return Some(record);
+        }
+        self.interactions.private_to(user, &delivery.conversation().chat, now).await
+    }
+
+    async fn alive(&self, interaction: Snowflake) -> Option<Arc<Record>> {
+        self.loaded().await;
+        self.interactions.alive(interaction, self.clock.now()).await
+    }
+
+    /// Puts the answer in the place of the notice that a command is thought over. `None`: it cannot be answered
+    /// as a command any more.
+    async fn answer(&self, record: &Record, outgoing: &Outgoing) -> Result<Option<Sent>, ApiError> {
+        let path = record.message("@original");
+        self.by_token(record, Method::PATCH, &path, outgoing.body(outgoing.changed())).await
+    }
+
+    async fn follow_up(&self, record: &Record, outgoing: &Outgoing) -> Result<Option<Sent>, ApiError> {
+        let path = format!("{}?wait=true", record.followups());
+        self.by_token(record, Method::POST, &path, outgoing.body(outgoing.followed_up(record.is_private))).await
+    }
+
+    async fn by_token(
+        &self,
+        record: &Record,
+        method: Method,
+        path: &str,
+        body: Body,
+    ) -> Result<Option<Sent>, ApiError> {
+        match self.api.ask(method, path, body).await {
+            Ok(sent) => Ok(Some(sent)),
+            Err(error) if error.refusal().is_some_and(crate::api::Refusal::is_about_interaction) => {
+                self.interactions.lost(record.id);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn edit(&self, delivery: &Delivery, message: &str, content: &Content) -> Result<Receipt, DeliveryError> {
+        let outgoing = self.outgoing(delivery, content).await?;
+        let address =
+            Address::parse(message).ok_or_else(|| DeliveryError::Gone(format!("`{message}` is no message")))?;
+        self.change(delivery, address, &outgoing).await?;
+        Ok(Receipt::of(message))
+    }
+
+    /// Changes a message that was sent.
+    async fn change(&self, delivery: &Delivery, address: Address, outgoing: &Outgoing) -> Result<(), DeliveryError> {
+        let body = || outgoing.body(outgoing.changed());
+        let gone = |why: &str| DeliveryError::Gone(why.to_owned());
+        let message = match address {
+            Address::Interaction(interaction, message) => {
+                let Some(record) = self.alive(interaction).await else {
+                    return Err(gone("the time to change it is over"));
+                };
+                let path = record.message(&message.to_string());
+                let changed = self.by_token(&record, Method::PATCH, &path, body()).await?;
+                return changed.map(|_| ()).ok_or_else(|| gone("the time to change it is over"));
+            }
+            Address::Direct(chat, message) => {
+                let path = format!("channels/{chat}/messages/{message}");
+                return self.api.call(Method::PATCH, &path, body()).await.map(|_| ()).map_err(gone_if);
+            }
+            Address::Message(message) => message,
+        };
+        let error = match self.where_it_is(delivery.conversation(), message, Method::PATCH, "", body).await {
+            Ok(()) => {
+                self.said.note(message, &outgoing.text);
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        // In a channel that is closed to us an answer to a command can still be changed by its token.
+        let is_closed = error.refusal().is_some_and(crate::api::Refusal::is_about_channel);
+        if is_closed
+            && let Some(turn) = delivery.turn()
+            && let Some(record) = self.interactions.of_turn(turn, self.clock.now()).await
+            && self.by_token(&record, Method::PATCH, &record.message(&message.to_string()), body()).await?.is_some()
+        {
+            return Ok(());
+        }
+        Err(gone_if(error))
+    }
+
+    async fn react(&self, delivery: &Delivery, message: &str, emoji: &str) -> Result<Receipt, DeliveryError> {
+        let Some(message) = Snowflake::parse(message) else {
+            // A command is no message: the emoji is the answer.
+            let content = Content { text: emoji.to_owned(), ..Content::default() };
+            return self.send(delivery, &content, Some(message)).await;
+        };
+        let Some(emoji) = reaction(emoji) else {
+            return Err(DeliveryError::Refused("that is no emoji".to_owned()));
+        };
+        let tail = format!("/reactions/{emoji}/@me");
+        self.where_it_is(delivery.conversation(), message, Method::PUT, &tail, || Body::Nothing).await?;
+        Ok(Receipt::of(message.to_string()))
+    }
+
+    async fn draft(&self, delivery: &Delivery, text: &str, message: Option<&str>) -> Result<Receipt, DeliveryError> {
+        // The rest of a long answer follows with its end.
+        let text = format::parts(text).into_iter().next().unwrap_or_default();
+        let content = Content { text, ..Content::default() };
+        let outgoing = self.outgoing(delivery, &content).await?;
+        if let Some(message) = message {
+            let address =
+                Address::parse(message).ok_or_else(|| DeliveryError::Gone(format!("`{message}` is no message")))?;
+            self.change(delivery, address, &outgoing).await?;
+            return Ok(Receipt::of(message));
+        }
+        let Some(turn) = delivery.turn() else {
+            return Ok(self.send_in(delivery, &outgoing, None).await?);
+        };
+        if let Some(record) = self.interactions.of_turn(turn, self.clock.now()).await
+            && record.is_command
+            && let Some(sent) = self.answer(&record, &outgoing).await?
+        {
+            return Ok(self.note(&sent, &outgoing));
+        }
+        let asked = self.asked.get(&turn).and_then(|message| Snowflake::parse(&message));
+        Ok(self.send_in(delivery, &outgoing, asked).await?)
+    }
+
+    async fn typing(&self, conversation: &ConversationRef) -> Result<Receipt, DeliveryError> {
+        let (chat, thread) = address::channels(conversation)?;
+        let path = |channel| format!("channels/{channel}/typing");
+        let typed = self.api.call(Method::POST, &path(thread.unwrap_or(chat)), Body::Nothing).await;
+        match typed {
+            // A thread that is opened with the answer.
+            Err(error) if thread.is_some() && error.refusal().is_some_and(|it| it.code == code::UNKNOWN_CHANNEL) => {
+                self.api.call(Method::POST, &path(chat), Body::Nothing).await?;
+            }
+            typed => {
+                typed?;
+            }
+        }
+        Ok(Receipt::of("typing"))
+    }
+
+    async fn delete(&self, conversation: &ConversationRef, message: &str) -> Result<Receipt, DeliveryError> {
+        let deleted = match Address::parse(message) {
+            None => return Ok(Receipt::of(message)),
+            Some(Address::Interaction(interaction, id)) => {
+                let Some(record) = self.alive(interaction).await else { return Ok(Receipt::of(message)) };
+                self.api.call(Method::DELETE, &record.message(&id.to_string()), Body::Nothing).await.map(|_| ())
+            }
+            Some(Address::Direct(chat, id)) => {
+                let path = format!("channels/{chat}/messages/{id}");
+                self.api.call(Method::DELETE, &path, Body::Nothing).await.map(|_| ())
+            }
+            Some(Address::Message(id)) => {
+                self.where_it_is(conversation, id, Method::DELETE, "", || Body::Nothing).await
+            }
+        };
+        match deleted {
+            Err(error) if error.refusal().is_some_and(|it| it.status == 404) => {}
+            deleted => deleted?,
+        }
+        Ok(Receipt::of(message))
+    }
+
+    /// Remembers a message that was sent.
+    fn note(&self, sent: &Sent, outgoing: &Outgoing) -> Receipt {
+        self.said.note(sent.id, &outgoing.text);
+        Receipt::of(sent.id.to_string())
+    }
+}
+
+/// A message that cannot be changed any more is gone, and its words go out as another one.
+fn gone_if(error: ApiError) -> DeliveryError {
+    match error.refusal() {
+        Some(refusal) if refusal.is_gone() => DeliveryError::Gone(refusal.to_string()),
+        _ => error.into(),
+    }
+}
+
+/// An emoji as the path of a reaction has it: one of a server's own is `name:id`.
+fn reaction(emoji: &str) -> Option<String> {
+    let emoji = emoji.trim();
+    let own = emoji.strip_prefix('<').and_then(|it| it.strip_suffix('>'));
+    let emoji = own.map_or(emoji, |it| it.strip_prefix("a:").unwrap_or(it).trim_start_matches(':'));
+    let is_one = !emoji.is_empty() && !emoji.contains(['/', '?', '#', '%']) && !emoji.contains(char::is_whitespace);
+    is_one.then(|| emoji.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("👍", Some("👍"))]
+    #[case("<:party:42>", Some("party:42"))]
+    #[case("<a:party:42>", Some("party:42"))]
+    #[case("party:42", Some("party:42"))]
+    #[case("../../guilds", None)]
+    #[case("thumbs up", None)]
+    #[case("", None)]
+    fn an_emoji_is_one_segment_of_a_path(#[case] emoji: &str, #[case] expected: Option<&str>) {
+        assert_eq!(reaction(emoji).as_deref(), expected);
+    }
+}

@@ -1,0 +1,115 @@
+//! Files: those of an answer, and those that people sent.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use rejoinder_core::{Attachment, DeliveryError, FetchError};
+use url::Url;
+
+use crate::{Discord, api::Upload};
+
+/// Where Discord keeps files (<https://discord.com/developers/docs/reference#cdn-endpoints>).
+const FILE_SERVERS: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
+
+impl Discord {
+    /// The bytes of a file that Discord keeps.
+    pub(crate) async fn fetch_file(&self, attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {
+        let Some(url) = self.kept_here(&attachment.url) else {
+            return Err(FetchError::NotOurs(attachment.name.clone()));
+        };
+        match self.api.download(&self.plain_http, url, limit).await {
+            Ok(Some(bytes)) => Ok(bytes),
+            Ok(None) => Err(FetchError::TooLarge { limit }),
+            Err(error) => Err(FetchError::Failed(error.to_string())),
+        }
+    }
+
+    /// The address, if it is Discord's own.
+    fn kept_here(&self, url: &str) -> Option<Url> {
+        let url = Url::parse(url).ok()?;
+        let is_discords = url.scheme() == "https"
+            && url.port().is_none()
+            && url.host_str().is_some_and(|host| FILE_SERVERS.contains(&host));
+        (is_discords || url.origin() == self.options.api_url.origin()).then_some(url)
+    }
+
+    /// The files to send; the lines that stand for those that are not ours to open; and the lines to say instead
+    /// of the files, should Discord not take them.
+    pub(super) async fn files(
+        &self,
+        attachments: &[Attachment],
+    ) -> Result<(Vec<Upload>, Vec<String>, String), DeliveryError> {
+        let (mut files, mut links, mut instead) = (Vec::new(), Vec::new(), Vec::new());
+        for attachment in attachments {
+            match self.bytes_of(attachment).await? {
+                Some(bytes) => {
+                    instead.push(named(attachment));
+                    files.push(Upload {
+                        name: file_name(&attachment.name),
+                        media_type: attachment.media_type.clone(),
+                        bytes,
+                    });
+                }
+                None => links.push(named(attachment)),
+            }
+        }
+        Ok((files, links, instead.join("\n")))
+    }
+
+    /// The bytes of a file of an answer; `None` for one that stays where it is, or is too large.
+    async fn bytes_of(&self, attachment: &Attachment) -> Result<Option<Vec<u8>>, DeliveryError> {
+        let limit = self.options.max_upload;
+        if let Some(bytes) = inline(&attachment.url) {
+            return Ok(Some(bytes).filter(|bytes| !bytes.is_empty() && bytes.len() <= limit));
+        }
+        match self.fetch_file(attachment, limit).await {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(FetchError::TooLarge { .. } | FetchError::NotOurs(_)) => Ok(None),
+            // Nothing was sent yet.
+            Err(FetchError::Failed(detail)) => Err(DeliveryError::NotSent { retry_after: None, detail }),
+        }
+    }
+}
+
+/// The bytes in a `data:` address.
+fn inline(url: &str) -> Option<Vec<u8>> {
+    let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
+    if !head.ends_with(";base64") {
+        return None;
+    }
+    STANDARD.decode(data.trim()).ok()
+}
+
+/// A file in words: its name, and where it is if anybody can open it there.
+fn named(attachment: &Attachment) -> String {
+    let name = attachment.name.replace(['[', ']', '\n'], " ");
+    let is_web = Url::parse(&attachment.url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+    if is_web { format!("📎 [{name}]({})", attachment.url) } else { format!("📎 {name}") }
+}
+
+/// A name without a path in it.
+fn file_name(name: &str) -> String {
+    let last = name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
+    if last.is_empty() { "file".to_owned() } else { last.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attachment(url: &str) -> Attachment {
+        Attachment { name: "a/[b].txt".to_owned(), media_type: "text/plain".to_owned(), url: url.to_owned() }
+    }
+
+    #[test]
+    fn a_file_inside_its_address_is_read() {
+        assert_eq!(inline("data:text/plain;base64,aGVsbG8="), Some(b"hello".to_vec()));
+        assert_eq!(inline("data:text/plain,hello"), None);
+        assert_eq!(inline("https://example.org/a"), None);
+        assert_eq!(file_name("../a/b.txt"), "b.txt");
+    }
+
+    #[test]
+    fn a_file_that_stays_where_it_is_is_a_link() {
+        assert_eq!(named(&attachment("https://example.org/b")), "📎 [a/ b .txt](https://example.org/b)");
+        assert_eq!(named(&attachment("data:text/plain,hello")), "📎 a/ b .txt");
+    }
+}

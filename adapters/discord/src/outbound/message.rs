@@ -1,0 +1,240 @@
+//! A content as Discord takes it: in a channel, in the place of something, and for one person's eyes.
+
+use rejoinder_core::{Content, Delivery, DeliveryError, TurnId};
+use serde_json::Value;
+use serenity::{
+    all::{ButtonStyle, ChannelId, MessageFlags, MessageId, MessageReference, MessageReferenceKind, Nonce},
+    builder::{CreateActionRow, CreateAllowedMentions, CreateButton, CreateMessage, EditMessage},
+};
+
+use crate::{
+    Discord,
+    api::{Body, Upload, json},
+    format::{MESSAGE_UNITS, formatted, units},
+    interactions::EPHEMERAL,
+    normalise::pick_id,
+    snowflake::Snowflake,
+};
+
+/// How many buttons stand in a row, and how many rows there are
+/// (<https://discord.com/developers/docs/components/reference#action-row>).
+const IN_A_ROW: usize = 5;
+const ROWS: usize = 5;
+
+/// The most characters that stand on a button.
+const LABEL: usize = 80;
+
+/// A message on its way out.
+pub(super) struct Outgoing {
+    /// In Discord's Markdown.
+    pub(super) text: String,
+    rows: Vec<CreateActionRow>,
+    pub(super) files: Vec<Upload>,
+    /// The words in place of the files.
+    instead: String,
+    suppress_embeds: bool,
+}
+
+impl Discord {
+    /// What a delivery says.
+    pub(super) async fn outgoing(&self, delivery: &Delivery, content: &Content) -> Result<Outgoing, DeliveryError> {
+        let (files, mut lines, instead) = self.files(&content.attachments).await?;
+        lines.insert(0, formatted(&content.text).into_owned());
+        let (rows, rest) = buttons(delivery.turn(), &content.choices);
+        lines.extend(rest);
+        lines.retain(|line| !line.is_empty());
+        let text = lines.join("\n");
+        let labelled = delivery.label().map(|label| format!("{label}\n{text}"));
+        let text = labelled.filter(|text| units(text) <= MESSAGE_UNITS).unwrap_or(text);
+        if text.is_empty() && files.is_empty() {
+            return Err(DeliveryError::Refused("there is nothing in it".to_owned()));
+        }
+        Ok(Outgoing { text, rows, files, instead, suppress_embeds: self.options.suppress_embeds })
+    }
+}
+
+impl Outgoing {
+    pub(super) const fn has_files(&self) -> bool {
+        !self.files.is_empty()
+    }
+
+    /// The same with the names of its files instead of them.
+    pub(super) fn without_files(&self) -> Self {
+        let lines = [self.text.as_str(), &self.instead];
+        let text = lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
+        Self {
+            text,
+            rows: self.rows.clone(),
+            files: Vec::new(),
+            instead: String::new(),
+            suppress_embeds: self.suppress_embeds,
+        }
+    }
+
+    /// As a message in a channel.
+    pub(super) fn created(&self, nonce: &str, channel: Snowflake, reply_to: Option<Snowflake>) -> Value {
+        let mut message = CreateMessage::new()
+            .content(&self.text)
+            .nonce(Nonce::String(nonce.to_owned()))
+            .enforce_nonce(true)
+            .allowed_mentions(nobody())
+            .components(self.rows.clone());
+        if self.suppress_embeds {
+            message = message.flags(MessageFlags::SUPPRESS_EMBEDS);
+        }
+        if let (Some(reply_to), Some(channel)) = (reply_to.and_then(number), number(channel)) {
+            let reference = MessageReference::new(MessageReferenceKind::Default, ChannelId::new(channel))
+                .message_id(MessageId::new(reply_to))
+                .fail_if_not_exists(false);
+            message = message.reference_message(reference);
+        }
+        without_nothing(json(&message))
+    }
+
+    /// In the place of what a message says.
+    pub(super) fn changed(&self) -> Value {
+        let mut message =
+            EditMessage::new().content(&self.text).allowed_mentions(nobody()).components(self.rows.clone());
+        if self.suppress_embeds {
+            message = message.flags(MessageFlags::SUPPRESS_EMBEDS);
+        }
+        without_nothing(json(&message))
+    }
+
+    /// As another answer to an interaction.
+    pub(super) fn followed_up(&self, is_private: bool) -> Value {
+        let mut message = self.changed();
+        let flags = message.get("flags").and_then(Value::as_u64).unwrap_or_default();
+        if is_private {
+            message["flags"] = (flags | EPHEMERAL).into();
+        }
+        message
+    }
+
+    /// With its files, if there are any.
+    pub(super) fn body(&self, message: Value) -> Body {
+        if self.files.is_empty() { Body::Json(message) } else { Body::Files(message, self.files.clone()) }
+    }
+}
+
+/// Whatever an agent writes, nobody is called by it.
+fn nobody() -> CreateAllowedMentions {
+    CreateAllowedMentions::new().replied_user(false)
+}
+
+/// serenity writes out what is not there: lists with nothing in them, and references to nothing. Some of it
+/// Discord reads as a wish to remove something.
+fn without_nothing(mut message: Value) -> Value {
+    let Some(fields) = message.as_object_mut() else { return message };
+    for name in ["embeds", "sticker_ids", "attachments"] {
+        if fields.get(name).and_then(Value::as_array).is_some_and(Vec::is_empty) {
+            fields.remove(name);
+        }
+    }
+    if let Some(mentions) = fields.get_mut("allowed_mentions").and_then(Value::as_object_mut) {
+        mentions.remove("users");
+        mentions.remove("roles");
+    }
+    if let Some(reference) = fields.get_mut("message_reference").and_then(Value::as_object_mut) {
+        reference.retain(|_, value| !value.is_null());
+    }
+    message
+}
+
+/// The choices as buttons, and in words those that no button is left for.
+fn buttons(turn: Option<TurnId>, choices: &[String]) -> (Vec<CreateActionRow>, Vec<String>) {
+    let Some(turn) = turn else {
+        return (Vec::new(), choices.iter().map(|choice| format!("- {choice}")).collect());
+    };
+    let (on_buttons, rest) = choices.split_at(choices.len().min(IN_A_ROW * ROWS));
+    let button = |(index, choice): (usize, &String)| {
+        CreateButton::new(pick_id(turn, index)).label(label(choice)).style(ButtonStyle::Secondary)
+    };
+    let buttons: Vec<CreateButton> = on_buttons.iter().enumerate().map(button).collect();
+    let rows = buttons.chunks(IN_A_ROW).map(|row| CreateActionRow::Buttons(row.to_vec())).collect();
+    (rows, rest.iter().map(|choice| format!("- {choice}")).collect())
+}
+
+fn label(choice: &str) -> String {
+    if choice.chars().count() <= LABEL {
+        return choice.to_owned();
+    }
+    choice.chars().take(LABEL - 1).chain(['…']).collect()
+}
+
+fn number(id: Snowflake) -> Option<u64> {
+    id.to_string().parse().ok().filter(|id| *id != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_core::Timestamp;
+
+    use super::*;
+
+    fn outgoing(choices: &[String]) -> Outgoing {
+        let turn = TurnId::new(Timestamp::from_millis(1_700_000_000_000));
+        let (rows, _) = buttons(Some(turn), choices);
+        Outgoing {
+            text: "hello @everyone".to_owned(),
+            rows,
+            files: Vec::new(),
+            instead: String::new(),
+            suppress_embeds: true,
+        }
+    }
+
+    fn id(text: &str) -> Snowflake {
+        Snowflake::parse(text).expect("an id")
+    }
+
+    #[test]
+    fn a_message_calls_nobody_and_says_who_it_is() {
+        let message = outgoing(&[]).created("nonce", id("10"), Some(id("20")));
+
+        assert_eq!(
+            message,
+            serde_json::json!({
+                "content": "hello @everyone",
+                "nonce": "nonce",
+                "enforce_nonce": true,
+                "tts": false,
+                "allowed_mentions": {"parse": [], "replied_user": false},
+                "message_reference": {
+                    "type": 0, "message_id": "20", "channel_id": "10", "fail_if_not_exists": false
+                },
+                "components": [],
+                "flags": 4,
+            })
+        );
+    }
+
+    #[test]
+    fn a_change_removes_the_buttons() {
+        let message = outgoing(&[]).changed();
+
+        assert_eq!(message["components"], serde_json::json!([]));
+        assert_eq!(message["allowed_mentions"]["parse"], serde_json::json!([]));
+        assert!(message.get("nonce").is_none());
+    }
+
+    #[test]
+    fn choices_are_buttons_in_rows_of_five() {
+        let choices: Vec<String> = (0..27).map(|number| format!("{number}{}", "x".repeat(100))).collect();
+
+        let message = outgoing(&choices).created("nonce", id("10"), None);
+
+        let rows = message["components"].as_array().expect("rows");
+        assert_eq!(rows.len(), 5);
+        for row in rows {
+            let buttons = row["components"].as_array().expect("buttons");
+            assert_eq!(buttons.len(), 5);
+            for button in buttons {
+                let label = button["label"].as_str().expect("a label");
+                assert!(label.chars().count() <= 80, "{label}");
+            }
+        }
+        let turn = TurnId::new(Timestamp::from_millis(0));
+        assert_eq!(buttons(Some(turn), &choices).1.len(), 2, "the rest is said in words");
+    }
+}

@@ -1,0 +1,167 @@
+//! Channels and their threads: where a message goes, where it is, and threads that begin with an answer.
+
+use rejoinder_core::{ConversationRef, Delivery, DeliveryError, Receipt};
+use reqwest::Method;
+use serenity::builder::CreateThread;
+
+use super::{address, message::Outgoing, readback::nonce};
+use crate::{
+    Discord,
+    api::{ApiError, Body, Refusal, code, json},
+    payload::{Message, Sent},
+    snowflake::Snowflake,
+};
+
+/// The longest name of a thread, in characters
+/// (<https://discord.com/developers/docs/resources/channel#start-thread-from-message>).
+const NAME: usize = 80;
+
+/// What a thread is called whose message has no words.
+const NAMELESS: &str = "…";
+
+impl Discord {
+    /// Notes what a thread is to be called that begins with this message.
+    pub(crate) fn note_topic(&self, message: &str, text: &str) {
+        if let Some(message) = Snowflake::parse(message) {
+            self.topics.insert(message, name(text).into());
+        }
+    }
+
+    /// Sends to a conversation's channel or thread; opens the thread if it is to begin with this.
+    pub(super) async fn send_in(
+        &self,
+        delivery: &Delivery,
+        outgoing: &Outgoing,
+        reply_to: Option<Snowflake>,
+    ) -> Result<Receipt, ApiError> {
+        let (chat, thread) = address::channels(delivery.conversation()).map_err(no_channel)?;
+        let Some(thread) = thread else {
+            let is_direct = self.directory.place(chat).is_some_and(|place| place.is_direct());
+            let sent = self.post(delivery, outgoing, chat, reply_to.filter(|_| !is_direct)).await?;
+            return Ok(self.note(&sent, outgoing));
+        };
+        if self.threadless.get(&thread).is_some() {
+            let sent = self.post(delivery, outgoing, chat, Some(thread)).await?;
+            return Ok(self.note(&sent, outgoing));
+        }
+        // A thread's first message stands in the channel: nothing in the thread can reply to it.
+        let reply_to = reply_to.filter(|message| *message != thread);
+        let is_unknown = |error: &ApiError| error.refusal().is_some_and(|it| it.code == code::UNKNOWN_CHANNEL);
+        let sent = match self.post(delivery, outgoing, thread, reply_to).await {
+            Err(error) if self.options.auto_thread && is_unknown(&error) => {
+                if self.open_thread(chat, thread).await? {
+                    self.post(delivery, outgoing, thread, reply_to).await?
+                } else {
+                    self.threadless.insert(thread, ());
+                    self.post(delivery, outgoing, chat, Some(thread)).await?
+                }
+            }
+            sent => sent?,
+        };
+        Ok(self.note(&sent, outgoing))
+    }
+
+    /// Opens the thread of a message; `false` when none can be opened there.
+    async fn open_thread(&self, channel: Snowflake, message: Snowflake) -> Result<bool, ApiError> {
+        let path = format!("channels/{channel}/messages/{message}");
+        let topic = match self.topics.get(&message) {
+            Some(topic) => topic.to_string(),
+            None => self.api.get::<Message>(&path).await.map_or_else(|_| NAMELESS.to_owned(), |it| name(&it.content)),
+        };
+        let thread = json(&CreateThread::new(topic));
+        match self.api.tell::<Sent>(Method::POST, &format!("{path}/threads"), &thread).await {
+            Ok(_) => Ok(true),
+            Err(ApiError::Refused(Refusal { code: code::THREAD_EXISTS, .. })) => Ok(true),
+            Err(error) if error.may_pass() => Err(error),
+            Err(error) => {
+                tracing::info!(channel = %self.channel, %error, "no thread can be opened: the answer goes to the channel");
+                Ok(false)
+            }
+        }
+    }
+
+    /// Sends to a channel, once.
+    pub(super) async fn post(
+        &self,
+        delivery: &Delivery,
+        outgoing: &Outgoing,
+        channel: Snowflake,
+        reply_to: Option<Snowflake>,
+    ) -> Result<Sent, ApiError> {
+        if let Some(sent) = self.sent_before(delivery, outgoing, channel).await? {
+            return Ok(sent);
+        }
+        let path = format!("channels/{channel}/messages");
+        let nonce = nonce(delivery);
+        let create = |reply_to| {
+            let body = outgoing.body(outgoing.created(&nonce, channel, reply_to));
+            self.api.ask(Method::POST, &path, body)
+        };
+        match create(reply_to).await {
+            // The answer counts more than what it stands under.
+            Err(error) if reply_to.is_some() && error.refusal().is_some_and(Refusal::is_about_reply) => {
+                create(None).await
+            }
+            sent => sent,
+        }
+    }
+
+    /// Does something to a message where it is: in the thread, or in the channel that the thread belongs to. A
+    /// thread's first message is in the channel, but a forum's post is in the thread.
+    /// `tail` is what follows the message in the call's path.
+    pub(super) async fn where_it_is(
+        &self,
+        conversation: &ConversationRef,
+        message: Snowflake,
+        method: Method,
+        tail: &str,
+        body: impl Fn() -> Body + Send,
+    ) -> Result<(), ApiError> {
+        let call = |channel: Snowflake| {
+            let path = format!("channels/{channel}/messages/{message}{tail}");
+            let (method, body) = (method.clone(), body());
+            async move { self.api.call(method, &path, body).await.map(|_| ()) }
+        };
+        let (chat, thread) = address::channels(conversation).map_err(no_channel)?;
+        let Some(thread) = thread else { return call(chat).await };
+        let in_channel = message == thread || self.threadless.get(&thread).is_some();
+        let (first, second) = if in_channel { (chat, thread) } else { (thread, chat) };
+        let is_elsewhere = |error: &ApiError| {
+            error.refusal().is_some_and(|it| {
+                matches!(it.code, code::UNKNOWN_CHANNEL | code::UNKNOWN_MESSAGE | code::NO_TEXT_CHANNEL)
+            })
+        };
+        match call(first).await {
+            Err(error) if is_elsewhere(&error) => call(second).await.map_err(|other| {
+                // Which of the two is the better reason cannot be known; that it is gone is one.
+                if is_elsewhere(&other) { error } else { other }
+            }),
+            done => done,
+        }
+    }
+}
+
+fn no_channel(error: DeliveryError) -> ApiError {
+    ApiError::Refused(Refusal { code: code::UNKNOWN_CHANNEL, ..Refusal::of(404, error.to_string()) })
+}
+
+/// What a thread is called that begins with these words.
+fn name(text: &str) -> String {
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or(NAMELESS);
+    if line.chars().count() <= NAME {
+        return line.to_owned();
+    }
+    line.chars().take(NAME - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_called_by_its_first_line() {
+        assert_eq!(name("\n What is this?\nTell me."), "What is this?");
+        assert_eq!(name(" "), NAMELESS);
+        assert_eq!(name(&"ö".repeat(200)).chars().count(), 80);
+    }
+}

@@ -1,0 +1,78 @@
+//! The servers that we are in and the direct chats that we talk in, as far as they are known: Discord lists
+//! the chats nowhere, and what was said in them while we were away has to be asked for.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::snowflake::Snowflake;
+
+/// The name of the cursor.
+pub(crate) const CURSOR: &str = "places";
+
+/// How many direct chats are remembered: those that were talked in of late.
+const REMEMBERED: usize = 1_000;
+
+/// Servers and direct chats.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Places {
+    servers: BTreeSet<Snowflake>,
+    /// The one that was talked in last is the last one.
+    direct: Vec<Snowflake>,
+}
+
+impl Places {
+    /// Places as they were stored; none for anything else.
+    pub(crate) fn parse(text: &str) -> Self {
+        serde_json::from_str(text).unwrap_or_default()
+    }
+
+    pub(crate) fn to_text(&self) -> String {
+        serde_json::to_string(self).expect("places are JSON")
+    }
+
+    pub(crate) fn knows(&self, server: Snowflake) -> bool {
+        self.servers.contains(&server)
+    }
+
+    pub(crate) fn add_server(&mut self, server: Snowflake) {
+        self.servers.insert(server);
+    }
+
+    /// The direct chats, the latest first.
+    pub(crate) fn direct(&self) -> Vec<Snowflake> {
+        self.direct.iter().rev().copied().collect()
+    }
+
+    /// Somebody talks in a direct chat; whether it is a new one, and they have to be stored.
+    pub(crate) fn talks_in(&mut self, chat: Snowflake) -> bool {
+        if self.direct.last() == Some(&chat) {
+            return false;
+        }
+        let known = self.direct.iter().rposition(|known| *known == chat);
+        if let Some(at) = known {
+            self.direct.remove(at);
+        }
+        self.direct.push(chat);
+        if self.direct.len() > REMEMBERED {
+            self.direct.remove(0);
+        }
+        known.is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chat_is_stored_once_and_the_latest_comes_first() {
+        let id = |number: u64| Snowflake::parse(&number.to_string()).expect("an id");
+        let mut places = Places::default();
+
+        let stored: Vec<_> = [1, 2, 1, 1, 3, 2].into_iter().map(|chat| places.talks_in(id(chat))).collect();
+
+        assert_eq!(stored, [true, true, false, false, true, false]);
+        assert_eq!(Places::parse(&places.to_text()).direct(), [id(2), id(3), id(1)]);
+    }
+}
