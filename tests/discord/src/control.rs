@@ -1,0 +1,49 @@
+//! The control API, as `README.md` lists it.
+
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Speaks to the control API of one server. What it refuses is a mistake in the test, and a panic.
+#[derive(Clone, Debug)]
+pub(crate) struct Control {
+    http: reqwest::Client,
+    url: Arc<str>,
+}
+
+impl Control {
+    pub(crate) fn new(server: &str) -> Self {
+        let http = reqwest::Client::builder().no_proxy().build().expect("an HTTP client needs nothing");
+        Self { http, url: format!("{server}/__sim/").into() }
+    }
+
+    /// Does something.
+    pub(crate) async fn post<T: DeserializeOwned>(&self, what: &str, given: &Value) -> T {
+        self.read(what, self.http.post(format!("{}{what}", self.url)).json(given)).await
+    }
+
+    /// Does something that answers nothing.
+    pub(crate) async fn act(&self, what: &str, given: &Value) {
+        let _: Value = self.post(what, given).await;
+    }
+
+    /// Asks for something.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, what: &str, query: &[(&str, &str)]) -> T {
+        self.read(what, self.http.get(format!("{}{what}", self.url)).query(query)).await
+    }
+
+    async fn read<T: DeserializeOwned>(&self, what: &str, request: reqwest::RequestBuilder) -> T {
+        let response = request.send().await.unwrap_or_else(|error| panic!("the Discord server is gone: {error}"));
+        let status = response.status();
+        let body: Value = response.json().await.unwrap_or_else(|error| panic!("{what}: no JSON came back: {error}"));
+        assert!(status.is_success(), "the Discord server does not do this: {}", body["error"]);
+        serde_json::from_value(body.clone())
+            .unwrap_or_else(|error| panic!("{what}: something else came back: {error}: {body}"))
+    }
+}
+
+/// The field `name` of an answer, which is an id.
+pub(crate) fn id(answer: &Value, name: &str) -> String {
+    answer[name].as_str().unwrap_or_else(|| panic!("no {name} in {answer}")).to_owned()
+}

@@ -1,0 +1,336 @@
+//! The server as a process.
+
+use std::{
+    env,
+    path::Path,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, ChildStdin, Command},
+};
+
+use crate::{
+    control::{Control, id},
+    fault::Fault,
+    gateway::{Gateway, Sessions},
+    person::Person,
+    place::{Channel, Guild},
+    view::{Call, Interaction, Message},
+};
+
+/// How long a test waits for what must happen: far above what it takes.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A Discord of one test's own, with one bot in it. Ends when it is dropped.
+#[derive(Debug)]
+pub struct DiscordServer {
+    control: Control,
+    url: String,
+    gateway_url: String,
+    token: String,
+    application_id: String,
+    bot_id: String,
+    // The server ends with its standard input: also when the test's process is killed.
+    _input: ChildStdin,
+    _process: Child,
+}
+
+#[derive(Deserialize)]
+struct Started {
+    url: String,
+}
+
+#[derive(Deserialize)]
+struct Information {
+    gateway_url: String,
+    token: String,
+    application_id: String,
+    bot_id: String,
+}
+
+#[derive(Deserialize)]
+struct Seen {
+    messages: Vec<Message>,
+    typing: u64,
+}
+
+#[derive(Deserialize)]
+struct Revision {
+    revision: i64,
+}
+
+impl DiscordServer {
+    /// Starts one on a free port.
+    ///
+    /// # Panics
+    /// When Python and its packages are not there: run the tests with `cargo xtask test`.
+    pub async fn start() -> Self {
+        let python = env::var_os("REJOINDER_PYTHON")
+            .expect("REJOINDER_PYTHON, the Python with the packages of the tests, is not set: run `cargo xtask test`");
+        let mut process = Command::new(&python)
+            // -B: nothing is written beside the sources.
+            .args(["-B", "-m", "server"])
+            .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{} does not start: {error}: run `cargo xtask test`", python.display()));
+        let input = process.stdin.take().expect("the server has an input");
+        let output = process.stdout.take().expect("the server has an output");
+        let mut line = String::new();
+        BufReader::new(output).read_line(&mut line).await.expect("the server's output is read");
+        let started: Started = serde_json::from_str(&line).unwrap_or_else(|_| {
+            panic!("the Discord server did not start (it printed `{line}`): run `cargo xtask test`")
+        });
+        let control = Control::new(&started.url);
+        let Information { gateway_url, token, application_id, bot_id } = control.get("info", &[]).await;
+        let url = started.url;
+        Self { control, url, gateway_url, token, application_id, bot_id, _input: input, _process: process }
+    }
+
+    /// What stands for `https://discord.com`: the REST API is at `/api/v10` below it.
+    #[must_use]
+    pub fn api_url(&self) -> &str {
+        &self.url
+    }
+
+    /// The Gateway, which `/gateway/bot` names too.
+    #[must_use]
+    pub fn gateway_url(&self) -> &str {
+        &self.gateway_url
+    }
+
+    /// The bot's token.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// The application's id.
+    #[must_use]
+    pub fn application_id(&self) -> &str {
+        &self.application_id
+    }
+
+    /// The bot's user id.
+    #[must_use]
+    pub fn bot_id(&self) -> &str {
+        &self.bot_id
+    }
+
+    /// The text that mentions the bot.
+    #[must_use]
+    pub fn bot_mention(&self) -> String {
+        format!("<@{}>", self.bot_id)
+    }
+
+    /// Somebody new.
+    pub async fn person(&self, name: &str) -> Person {
+        self.somebody(name, false).await
+    }
+
+    /// Another bot.
+    pub async fn another_bot(&self, name: &str) -> Person {
+        self.somebody(name, true).await
+    }
+
+    /// Many new people, each with a direct chat with the bot.
+    pub async fn crowd(&self, people: usize) -> Vec<(Person, Channel)> {
+        let answers: Vec<Value> = self.control.post("crowd", &json!({ "people": people })).await;
+        answers
+            .iter()
+            .map(|answer| {
+                let channel = Channel { control: self.control.clone(), id: id(answer, "channel_id") };
+                (self.known(id(answer, "user_id"), String::new()), channel)
+            })
+            .collect()
+    }
+
+    /// Everybody says `content` in their channel, `messages` times. A `{}` in it is the message's
+    /// number. Far faster than one by one.
+    pub async fn all_say(&self, crowd: &[(Person, Channel)], messages: usize, content: &str) {
+        let from: Vec<Value> = crowd
+            .iter()
+            .map(|(person, channel)| json!({ "user_id": person.id(), "channel_id": channel.id() }))
+            .collect();
+        self.control.act("flood", &json!({ "from": from, "messages": messages, "content": content })).await;
+    }
+
+    /// A new guild, with the bot in it.
+    pub async fn guild(&self, name: &str) -> Guild {
+        let answer: Value = self.control.post("guild", &json!({ "name": name })).await;
+        Guild { control: self.control.clone(), id: id(&answer, "guild_id"), bot_role: id(&answer, "bot_role_id") }
+    }
+
+    /// The channel with this id.
+    #[must_use]
+    pub fn channel(&self, id: &str) -> Channel {
+        Channel { control: self.control.clone(), id: id.to_owned() }
+    }
+
+    /// Makes something go wrong with REST calls. Gives its number, to [`lift`](Self::lift) it.
+    pub async fn fault(&self, fault: Fault) -> u64 {
+        let answer: Value = self.control.post("fault", &fault.into_value()).await;
+        answer["fault"].as_u64().expect("a fault has a number")
+    }
+
+    /// Takes back one fault.
+    pub async fn lift(&self, fault: u64) {
+        self.control.act("lift", &json!({ "fault": fault })).await;
+    }
+
+    /// Takes back all faults.
+    pub async fn lift_all(&self) {
+        self.control.act("lift", &json!({})).await;
+    }
+
+    /// From now on, `method` on `route` (as in [`Fault::on`]) takes `limit` calls in `per`, for each
+    /// channel or guild; more get 429.
+    pub async fn limits(&self, method: &str, route: &str, limit: u32, per: Duration) {
+        let given = json!({ "method": method, "route": route, "limit": limit, "per": per.as_secs_f64() });
+        self.control.act("rate_limit", &given).await;
+    }
+
+    /// Makes the Gateway do something.
+    pub async fn gateway(&self, action: Gateway) {
+        self.control.act("gateway", &action.into_value()).await;
+    }
+
+    /// Changes settings; `README.md` lists them.
+    ///
+    /// # Panics
+    /// When there is no such setting.
+    pub async fn set(&self, settings: Value) {
+        self.control.act("settings", &settings).await;
+    }
+
+    /// Lets time pass for everything that has a lifetime here: interactions, their tokens, nonces.
+    pub async fn advance(&self, time: Duration) {
+        self.control.act("clock", &json!({ "advance": time.as_secs_f64() })).await;
+    }
+
+    /// Resets the bot's token: all sessions end, and the token that was is worth nothing. Gives the
+    /// new one.
+    pub async fn reset_token(&self) -> String {
+        let answer: Value = self.control.post("token", &json!({})).await;
+        id(&answer, "token")
+    }
+
+    /// Everything that is in a channel, oldest first; what only one person sees too.
+    pub async fn visible(&self, channel: &Channel) -> Vec<Message> {
+        messages(&self.control, channel, None).await
+    }
+
+    /// What the bot has said in a channel, oldest first.
+    pub async fn said(&self, channel: &Channel) -> Vec<String> {
+        let visible = self.visible(channel).await;
+        visible.into_iter().filter(|message| message.ours && !message.loading).map(|message| message.content).collect()
+    }
+
+    /// How often the bot has said in a channel that it types.
+    pub async fn typing(&self, channel: &Channel) -> u64 {
+        let seen: Seen = self.control.get("visible", &[("channel_id", channel.id())]).await;
+        seen.typing
+    }
+
+    /// A preview of a link comes to a message: an update that is no edit.
+    pub async fn unfurls(&self, message: &Message) {
+        let given = json!({ "channel_id": message.channel_id, "message_id": message.id });
+        self.control.act("unfurl", &given).await;
+    }
+
+    /// The REST calls so far.
+    pub async fn calls(&self) -> Vec<Call> {
+        self.control.get("calls", &[]).await
+    }
+
+    /// The calls of `method` whose path ends so.
+    pub async fn calls_to(&self, method: &str, path_end: &str) -> Vec<Call> {
+        let mut calls = self.calls().await;
+        calls.retain(|call| call.method == method && call.path.ends_with(path_end));
+        calls
+    }
+
+    /// Forgets the calls so far.
+    pub async fn forget_calls(&self) {
+        self.control.act("forget_calls", &json!({})).await;
+    }
+
+    /// What clients have done at the Gateway.
+    pub async fn sessions(&self) -> Sessions {
+        self.control.get("sessions", &[]).await
+    }
+
+    /// How an interaction stands now.
+    pub async fn interaction(&self, interaction: &Interaction) -> Interaction {
+        self.control.get("interaction", &[("interaction_id", &interaction.id)]).await
+    }
+
+    /// The commands that are registered: in a guild, or everywhere.
+    pub async fn commands(&self, guild: Option<&Guild>) -> Vec<String> {
+        match guild {
+            Some(guild) => self.control.get("commands", &[("guild_id", guild.id())]).await,
+            None => self.control.get("commands", &[]).await,
+        }
+    }
+
+    /// The requests in the last ten minutes that count towards a ban: 401, 403, 429.
+    ///
+    /// # Panics
+    /// When the server does not say.
+    pub async fn invalid_requests(&self) -> u64 {
+        let answer: Value = self.control.get("info", &[]).await;
+        answer["invalid_requests"].as_u64().expect("the server counts them")
+    }
+
+    /// Asks `what` again after every change until it gives something.
+    ///
+    /// # Panics
+    /// When it has not after [`PATIENCE`].
+    pub async fn until<T>(&self, about: &str, mut what: impl AsyncFnMut() -> Option<T>) -> T {
+        let started = Instant::now();
+        loop {
+            let Revision { revision } = self.control.get("wait", &[]).await;
+            if let Some(found) = what().await {
+                return found;
+            }
+            let left = PATIENCE.saturating_sub(started.elapsed());
+            assert!(!left.is_zero(), "waited {PATIENCE:?} in vain: {about}");
+            let query = [("after", &*revision.to_string()), ("seconds", &*left.as_secs_f64().to_string())];
+            let _: Revision = self.control.get("wait", &query).await;
+        }
+    }
+
+    /// Waits until there are sessions with a connection, one or more.
+    pub async fn until_connected(&self) -> Sessions {
+        self.until("a client is connected", async || Some(self.sessions().await).filter(|now| now.connected > 0)).await
+    }
+
+    /// Waits until the bot has said so many things in a channel, and gives them.
+    pub async fn until_said(&self, channel: &Channel, number: usize) -> Vec<String> {
+        let about = format!("{number} messages of the bot");
+        self.until(&about, async || Some(self.said(channel).await).filter(|said| said.len() >= number)).await
+    }
+
+    async fn somebody(&self, name: &str, bot: bool) -> Person {
+        let answer: Value = self.control.post("person", &json!({ "name": name, "bot": bot })).await;
+        self.known(id(&answer, "user_id"), id(&answer, "username"))
+    }
+
+    fn known(&self, id: String, username: String) -> Person {
+        Person { control: self.control.clone(), id, username, bot_mention: self.bot_mention() }
+    }
+}
+
+pub(crate) async fn messages(control: &Control, channel: &Channel, viewer: Option<&str>) -> Vec<Message> {
+    let mut query = vec![("channel_id", channel.id())];
+    query.extend(viewer.map(|viewer| ("viewer", viewer)));
+    let seen: Seen = control.get("visible", &query).await;
+    seen.messages
+}

@@ -1,0 +1,16 @@
+//! The server's own process.
+
+use rejoinder_discord_server::DiscordServer;
+
+#[tokio::test]
+async fn the_server_ends_with_its_test() {
+    let server = DiscordServer::start().await;
+    let address = server.api_url().trim_start_matches("http://").to_owned();
+    tokio::net::TcpStream::connect(&address).await.expect("it listens");
+
+    drop(server);
+
+    while tokio::net::TcpStream::connect(&address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+}
