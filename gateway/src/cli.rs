@@ -20,7 +20,7 @@ use rejoinder_config::{ConfigErrors, Environment, Loaded, LogFormat, LogLevel, O
 
 /// The messaging gateway that can prove it answered.
 ///
-/// Rejoinder makes an AI agent reachable over webhooks and on a web page, and answers every turn that expects an answer with
+/// Rejoinder makes an AI agent reachable in Telegram, over webhooks and on a web page, and answers every turn that expects an answer with
 /// exactly one signal. Without a command it runs the gateway.
 #[derive(Debug, Parser)]
 #[command(name = "rejoinder", version, propagate_version = true, after_help = EXAMPLES)]

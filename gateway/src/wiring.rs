@@ -703,6 +703,91 @@ default_agent = "main"
         assert_eq!(parts.channels().len(), 3);
     }
 
+    #[cfg(feature = "telegram")]
+    const BOT: &str = "[channels.telegram.main]\ntoken = \"123456:abc\"\n";
+
+    /// N1.
+    #[cfg(feature = "telegram")]
+    #[test]
+    fn a_bot_is_for_those_whom_the_operator_lets_in() {
+        let more =
+            "allow_from = [42, \"@Ada_L\"]\ngroup_policy = \"all\"\ngroup_allow_from = [-5]\ntell_reactions = true\n";
+
+        let settings = parts(&format!("{BOT}{more}")).unwrap().settings;
+        let bare = parts(BOT).unwrap().settings;
+
+        let main = ChannelId::new("telegram", "main");
+        assert_eq!(bare.access[&main], Access::default());
+        assert_eq!(
+            settings.access[&main],
+            Access {
+                direct: DirectPolicy::Allowlist,
+                allow: ["42", "ada_l"].into_iter().collect(),
+                group: GroupPolicy::All,
+                group_allow: ["-5"].into_iter().collect(),
+            }
+        );
+        assert!(settings.tells_reactions.contains(&main) && bare.tells_reactions.is_empty());
+        assert_eq!(bare.max_attachment, 20 << 20);
+    }
+
+    /// D7.
+    #[cfg(feature = "telegram")]
+    #[test]
+    fn a_bots_own_way_with_what_may_have_arrived_comes_first() {
+        let own = "on_unknown = \"hold\"\n[channels.telegram.other]\ntoken = \"234567:abc\"\n[guard]\non_unknown = \"resend\"\n";
+
+        let policies = parts(&format!("{BOT}{own}")).unwrap().settings.policies;
+
+        let of = |name| policies.of(&ChannelId::new("telegram", name), ChatKind::Group).on_unknown;
+        assert_eq!((of("main"), of("other")), (OnUnknown::Hold, OnUnknown::Resend));
+    }
+
+    #[cfg(feature = "telegram")]
+    #[test]
+    fn every_way_to_run_a_bot_can_be_wired() {
+        let posted = "mode = \"webhook\"\nwebhook = { url = \"https://x.example/telegram/main\" }\nstreaming = \"draft\"\npace = \"server\"\nagent = \"front-desk\"\n";
+
+        for more in ["", "streaming = \"off\"\nreactions = { \"🥦\" = \"🔥\" }\n", posted] {
+            let parts = parts(&format!("{BOT}{more}")).unwrap();
+            let channels: Vec<_> = parts.channels().iter().map(|channel| channel.channel().to_string()).collect();
+            assert_eq!((channels, parts.bot_infos.len()), (vec!["telegram.main".to_owned()], 1));
+        }
+    }
+
+    #[cfg(not(feature = "telegram"))]
+    #[test]
+    fn a_platform_that_was_left_out_is_named() {
+        let error = parts("[channels.telegram.main]\ntoken = \"123456:abc\"\n").err().unwrap().to_string();
+
+        assert!(error.contains("`channels.telegram`") && error.contains("the feature `telegram`"), "{error}");
+    }
+
+    #[test]
+    fn how_long_a_delivery_is_tried_is_the_operators() {
+        let usual = parts(CHANNELS).unwrap().settings;
+        let chosen = parts(&format!("{CHANNELS}[outbox]\nlifetime = \"1h\"\nmin_attempts = 3\n")).unwrap().settings;
+
+        assert_eq!((usual.delivery_lifetime, usual.min_attempts), (Duration::from_hours(24), 10));
+        assert_eq!((chosen.delivery_lifetime, chosen.min_attempts), (Duration::from_hours(1), 3));
+    }
+
+    #[test]
+    fn who_may_write_to_a_bot_is_remarked_on() {
+        let said = |more: &str| remarks(&config(&format!("[channels.telegram.main]\ntoken = \"1:a\"\n{more}")));
+
+        assert!(
+            said("")[0].contains("lets nobody in yet") && said("")[0].contains("channels.telegram.main.allow_from")
+        );
+        assert!(said("dm_policy = \"open\"")[0].contains("whoever finds the bot"));
+        assert!(said("allow_from = [42]").is_empty());
+        let posted = |path: &str| {
+            said(&format!("allow_from = [42]\nmode = \"webhook\"\nwebhook = {{ url = \"https://x.example{path}\" }}"))
+        };
+        assert!(posted("/telegram/main").is_empty());
+        assert!(posted("/bot")[0].contains("/telegram/main"));
+    }
+
     #[test]
     fn what_others_cannot_reach_is_remarked_on() {
         let open = config("[server]\nlisten = \"0.0.0.0:7420\"\n[channels.webchat.main]\n");

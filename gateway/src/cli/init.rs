@@ -114,7 +114,7 @@ impl Init {
         let mut terminal = Terminal;
         let choice = Interview { found: &found }.conduct(&mut terminal)?;
         let bot = if asks_bot && wiring::HAS_TELEGRAM {
-            self.telegram.interview(&mut terminal, &global.data_dir()?).await?
+            self.telegram.interview(&mut terminal, &global.data_dir()?, telegram::found()).await?
         } else {
             None
         };

@@ -148,6 +148,41 @@ fn init_writes_what_can_be_loaded_and_does_not_write_over_it() {
 }
 
 #[test]
+fn init_connects_a_bot_and_says_when_its_token_could_not_be_checked() {
+    let folder = folder();
+    let nowhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let api = format!("http://{nowhere}");
+    let init = [
+        "init",
+        "--agent",
+        "front-desk",
+        "--telegram-token-env",
+        "BOT_TOKEN",
+        "--telegram-allow",
+        "@ada_l",
+        "--telegram-api-url",
+        &api,
+    ];
+    let with_token = |arguments: &[&str], token: &str| {
+        let Output { status, stdout, stderr } =
+            rejoinder(folder.path(), arguments).env("BOT_TOKEN", token).output().unwrap();
+        (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+    };
+
+    let (refused, _, err) = with_token(&init, "not a token");
+    let is_written = folder.path().join("rejoinder.toml").exists();
+    let (code, out, _) = with_token(&init, "123456:abc_DEF");
+    let (checked, shown, _) = with_token(&["config", "show"], "123456:abc_DEF");
+
+    assert_eq!((refused, is_written), (Some(1), false));
+    assert!(err.contains("does not look like a token") && !err.contains("not a token"), "{err}");
+    assert_eq!(code, Some(0));
+    assert!(out.contains("was not checked") && out.contains("cannot be reached") && !out.contains("abc_DEF"), "{out}");
+    assert_eq!(checked, Some(0));
+    assert!(shown.contains("@ada_l") && !shown.contains("abc_DEF"), "{shown}");
+}
+
+#[test]
 fn init_says_who_answers_when_there_is_no_agent() {
     let folder = folder();
 

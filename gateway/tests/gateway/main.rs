@@ -5,3 +5,5 @@ mod health;
 mod life;
 mod support;
 mod surface;
+#[cfg(feature = "telegram")]
+mod telegram;

@@ -82,6 +82,13 @@ impl TestGateway {
     }
 
     pub(crate) async fn on(data: TempDir, agent: Echo, config: &str) -> Self {
+        let gateway = Self::begun(data, agent, config).await;
+        gateway.is_ready().await;
+        gateway
+    }
+
+    /// One that may never become ready.
+    pub(crate) async fn begun(data: TempDir, agent: Echo, config: &str) -> Self {
         let path = data.path().join("rejoinder.toml");
         std::fs::write(&path, format!("{CONFIG}\n{config}")).unwrap();
         let options =
@@ -93,9 +100,7 @@ impl TestGateway {
         let shutdown = CancellationToken::new();
         let running = tokio::spawn(rejoinder::run(setup, listener, shutdown.clone()));
         let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none());
-        let gateway = Self { address, data, http: http.build().unwrap(), shutdown, running };
-        gateway.is_ready().await;
-        gateway
+        Self { address, data, http: http.build().unwrap(), shutdown, running }
     }
 
     /// Asks until it is ready.

@@ -111,10 +111,16 @@ impl TelegramArgs {
         Ok(Some(self.connected(token, self.telegram_allow.clone(), bot)))
     }
 
-    /// Asks for a bot. What is typed in will be kept in `data_dir`.
-    pub(super) async fn interview(&self, asked: &mut impl Ask, data_dir: &Path) -> Result<Option<Connected>, Failure> {
+    /// Asks for a bot. What is typed in will be kept in `data_dir`; `found` is a token that is there already, in
+    /// [`TOKEN_VARIABLE`].
+    pub(super) async fn interview(
+        &self,
+        asked: &mut impl Ask,
+        data_dir: &Path,
+        found: Option<SecretString>,
+    ) -> Result<Option<Connected>, Failure> {
         let (token, bot) = loop {
-            let Some((token, place)) = ask_token(asked, data_dir)? else { return Ok(None) };
+            let Some((token, place)) = ask_token(asked, data_dir, found.as_ref())? else { return Ok(None) };
             match self.check(&token).await? {
                 Checked::Known(bot) => break (place, Ok(bot)),
                 Checked::Wrong(why) => asked.say(&format!("{}. Nothing was written yet.", capital(&why)))?,
@@ -156,16 +162,25 @@ fn variable(name: &str) -> Option<SecretString> {
     Some(value.trim()).filter(|value| !value.is_empty()).map(SecretString::from)
 }
 
+/// The token that is offered without being typed in.
+pub(super) fn found() -> Option<SecretString> {
+    variable(TOKEN_VARIABLE)
+}
+
 /// `None`: no bot.
-fn ask_token(asked: &mut impl Ask, data_dir: &Path) -> Result<Option<(SecretString, TokenPlace)>, Failure> {
-    if let Some(token) = variable(TOKEN_VARIABLE) {
+fn ask_token(
+    asked: &mut impl Ask,
+    data_dir: &Path,
+    found: Option<&SecretString>,
+) -> Result<Option<(SecretString, TokenPlace)>, Failure> {
+    if let Some(token) = found {
         let options = [
             format!("yes, the one whose token is in {TOKEN_VARIABLE}"),
             "yes, another one".to_owned(),
             "no".to_owned(),
         ];
         match asked.pick("Connect a Telegram bot?", &options)? {
-            0 => return Ok(Some((token, TokenPlace::Variable(TOKEN_VARIABLE.to_owned())))),
+            0 => return Ok(Some((token.clone(), TokenPlace::Variable(TOKEN_VARIABLE.to_owned())))),
             1 => {}
             _ => return Ok(None),
         }
@@ -275,5 +290,228 @@ impl Connected {
             text.push_str("Nobody may write to it yet: write to it, and it tells you the id to put into allow_from.\n");
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use axum::{Json, Router, http::StatusCode, response::IntoResponse};
+    use rejoinder_config::{Config, Environment, Options};
+    use serde_json::json;
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::cli::init::{Choice, configuration};
+
+    const TOKEN: &str = "123456:abc_DEF-1";
+
+    /// Somebody who answers as was written down before.
+    #[derive(Default)]
+    struct Script {
+        answers: VecDeque<String>,
+        told: String,
+    }
+
+    impl Script {
+        fn of(answers: &[&str]) -> Self {
+            Self { answers: answers.iter().map(ToString::to_string).collect(), told: String::new() }
+        }
+    }
+
+    impl Ask for Script {
+        fn say(&mut self, text: &str) -> Result<(), Failure> {
+            self.told.push_str(text);
+            self.told.push('\n');
+            Ok(())
+        }
+
+        fn line_or_nothing(&mut self, question: &str) -> Result<String, Failure> {
+            self.say(question)?;
+            Ok(self.answers.pop_front().unwrap_or_else(|| panic!("nothing is left to answer: {}", self.told)))
+        }
+
+        fn secret_or_nothing(&mut self, question: &str) -> Result<SecretString, Failure> {
+            self.line_or_nothing(question).map(SecretString::from)
+        }
+    }
+
+    /// A Bot API with this one bot; its address.
+    async fn telegram() -> Url {
+        let get_me = async |uri: axum::http::Uri| {
+            if uri.path() == format!("/bot{TOKEN}/GetMe") || uri.path() == format!("/bot{TOKEN}/getMe") {
+                let me = json!({
+                    "id": 123_456, "is_bot": true, "first_name": "Ada's bot", "username": "ada_bot",
+                    "can_join_groups": true, "can_read_all_group_messages": false,
+                });
+                Json(json!({ "ok": true, "result": me })).into_response()
+            } else {
+                let refused = json!({ "ok": false, "error_code": 401, "description": "Unauthorized" });
+                (StatusCode::UNAUTHORIZED, Json(refused)).into_response()
+            }
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, Router::new().fallback(get_me)).await });
+        format!("http://{address}").parse().unwrap()
+    }
+
+    /// Where nobody is.
+    async fn nowhere() -> Url {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        format!("http://{}", listener.local_addr().unwrap()).parse().unwrap()
+    }
+
+    fn arguments(api_url: Url) -> TelegramArgs {
+        TelegramArgs {
+            telegram_token_env: None,
+            telegram_token_file: None,
+            telegram_allow: Vec::new(),
+            telegram_api_url: Some(api_url),
+        }
+    }
+
+    /// What the gateway reads of what was written.
+    fn loaded(bot: &Connected) -> Config {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rejoinder.toml");
+        std::fs::write(&path, configuration(&Choice::FrontDesk, Some(bot)).unwrap()).unwrap();
+        let environment = Environment::from_iter([("SOME_TOKEN", TOKEN)]);
+        rejoinder_config::load(&Options { path: Some(path), working_dir: folder.path().to_owned(), environment })
+            .unwrap()
+            .config
+    }
+
+    #[tokio::test]
+    async fn a_token_that_is_typed_in_is_checked_and_kept_to_its_owner() {
+        let (arguments, data) = (arguments(telegram().await), tempfile::tempdir().unwrap());
+        let mut script = Script::of(&[TOKEN, "@ada_l, 42"]);
+
+        let bot = arguments.interview(&mut script, &data.path().join("new"), None).await.unwrap().unwrap();
+        bot.keep_token().unwrap();
+
+        assert!(script.told.contains("This is Ada's bot (@ada_bot), at https://t.me/ada_bot."), "{}", script.told);
+        let config = loaded(&bot);
+        let written = &config.channels.telegram["main"];
+        assert_eq!(written.token.get().expose_secret(), TOKEN);
+        assert_eq!(written.allow_from.iter().collect::<Vec<_>>(), ["@ada_l", "42"]);
+        assert!(config.channels.webhook.contains_key("default") && config.channels.webchat.contains_key("main"));
+        assert!(!bot.section().unwrap().contains(TOKEN) && !bot.farewell().contains(TOKEN));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let file = data.path().join("new").join(TOKEN_FILE);
+            assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_wrong_token_is_said_and_asked_for_again() {
+        let (arguments, data) = (arguments(telegram().await), tempfile::tempdir().unwrap());
+        let mut script = Script::of(&["my token", "123456:revoked", TOKEN, ""]);
+
+        let bot = arguments.interview(&mut script, data.path(), None).await.unwrap().unwrap();
+
+        assert!(script.told.contains("This does not look like a token"), "{}", script.told);
+        assert!(script.told.contains("Telegram does not know this token. Nothing was written"), "{}", script.told);
+        assert!(bot.bot.is_ok());
+        assert!(bot.farewell().contains("Nobody may write to it yet"), "{}", bot.farewell());
+    }
+
+    #[tokio::test]
+    async fn without_telegram_it_can_be_written_all_the_same() {
+        let (arguments, data) = (arguments(nowhere().await), tempfile::tempdir().unwrap());
+        let mut script = Script::of(&[TOKEN, "1", TOKEN, "2", "a b", "@ada_l"]);
+
+        let bot = arguments.interview(&mut script, data.path(), None).await.unwrap().unwrap();
+
+        assert!(script.told.contains("Telegram cannot be reached"), "{}", script.told);
+        assert!(script.told.contains("a is neither an id nor a username"), "{}", script.told);
+        assert!(bot.farewell().contains("was not checked"), "{}", bot.farewell());
+        assert!(!script.told.contains(TOKEN) && !bot.farewell().contains(TOKEN));
+        let mut script = Script::of(&[TOKEN, "3"]);
+        assert!(arguments.interview(&mut script, data.path(), None).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn no_token_is_no_bot() {
+        let (arguments, data) = (arguments(nowhere().await), tempfile::tempdir().unwrap());
+
+        assert!(arguments.interview(&mut Script::of(&[""]), data.path(), None).await.unwrap().is_none());
+        assert!(std::fs::read_dir(data.path()).unwrap().next().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_token_that_is_there_already_is_offered() {
+        let (arguments, data) = (arguments(telegram().await), tempfile::tempdir().unwrap());
+        let taken = async |answers: &[&str]| {
+            arguments.interview(&mut Script::of(answers), data.path(), Some(TOKEN.into())).await.unwrap()
+        };
+
+        let bot = taken(&["1", ""]).await.unwrap();
+
+        assert!(bot.section().unwrap().contains("token = { env = \"TELEGRAM_BOT_TOKEN\" }"));
+        assert!(matches!(taken(&["2", TOKEN, ""]).await.unwrap().token, TokenPlace::Typed(..)));
+        assert!(taken(&["3"]).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_script_names_the_file_that_holds_the_token() {
+        let data = tempfile::tempdir().unwrap();
+        let file = data.path().join("token");
+        let given = async |token: &str| {
+            std::fs::write(&file, format!("{token}\n")).unwrap();
+            let arguments = TelegramArgs {
+                telegram_token_file: Some(file.clone()),
+                telegram_allow: vec!["42".to_owned()],
+                ..arguments(telegram().await)
+            };
+            arguments.given().await
+        };
+
+        let refused = given("123456:revoked").await.unwrap_err().to_string();
+        let bot = given(TOKEN).await.unwrap().unwrap();
+
+        let written = &loaded(&bot).channels.telegram["main"];
+        assert_eq!(written.token.get().expose_secret(), TOKEN);
+        assert!(bot.farewell().contains("privacy mode"), "{}", bot.farewell());
+        assert!(refused.contains("Telegram does not know this token") && !refused.contains("revoked"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn a_variable_that_is_not_set_yet_is_written_and_said() {
+        let arguments = TelegramArgs { telegram_token_env: Some("SOME_TOKEN".into()), ..arguments(nowhere().await) };
+
+        let bot = arguments.given().await.unwrap().unwrap();
+
+        assert!(bot.section().unwrap().contains("token = { env = \"SOME_TOKEN\" }"));
+        assert!(bot.farewell().contains("Set SOME_TOKEN to its token before you start."), "{}", bot.farewell());
+        assert_eq!(loaded(&bot).channels.telegram.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn what_belongs_to_no_bot_or_to_nobody_is_a_wrong_call() {
+        let none = TelegramArgs { telegram_allow: vec!["42".into()], ..arguments(nowhere().await) };
+        let nobody = TelegramArgs {
+            telegram_token_env: Some("SOME_TOKEN".into()),
+            telegram_allow: vec!["Ada Lovelace".into()],
+            ..arguments(nowhere().await)
+        };
+
+        for arguments in [none, nobody] {
+            assert!(matches!(arguments.given().await, Err(Failure::Usage(_))));
+        }
+    }
+
+    #[test]
+    fn what_it_sees_in_groups_is_said() {
+        let bot = |can_join_groups, reads_groups| {
+            groups(&Bot { name: String::new(), username: String::new(), can_join_groups, reads_groups })
+        };
+
+        assert!(bot(true, false).contains("privacy mode") && bot(true, false).contains("/setprivacy"));
+        assert!(bot(true, true).contains("every message"));
+        assert!(bot(false, false).contains("/setjoingroups"));
     }
 }
