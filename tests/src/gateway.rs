@@ -21,6 +21,7 @@ pub struct GatewayBuilder {
     environment: Vec<(String, String)>,
     leaves_turns_open: bool,
     time: Time,
+    port: Option<u16>,
 }
 
 /// How time passes for the process.
@@ -72,6 +73,13 @@ impl GatewayBuilder {
         self
     }
 
+    /// Lets it listen on this port, where somebody must know it before.
+    #[must_use]
+    pub const fn port(mut self, port: u16) -> Self {
+        self.port = Some(port);
+        self
+    }
+
     /// Starts the process and waits until it is ready.
     pub async fn start(self) -> Gateway {
         let mut gateway = self.prepare();
@@ -86,7 +94,7 @@ impl GatewayBuilder {
     #[must_use]
     pub fn prepare(self) -> Gateway {
         let folder = tempfile::tempdir().expect("a folder for the gateway");
-        let port = free_port();
+        let port = self.port.unwrap_or_else(Gateway::free_port);
         let config = folder.path().join("rejoinder.toml");
         let text = format!(
             "[server]\nlisten = \"127.0.0.1:{port}\"\ndrain = \"2s\"\n[admin]\ntoken = \"{ADMIN_TOKEN}\"\n{}",
@@ -125,6 +133,16 @@ impl Gateway {
     #[must_use]
     pub fn builder() -> GatewayBuilder {
         GatewayBuilder::default()
+    }
+
+    /// A port that nobody listens on.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn free_port() -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        listener.local_addr().expect("the listener has an address").port()
     }
 
     /// Where it listens: `http://127.0.0.1:…`.
@@ -387,11 +405,6 @@ impl Drop for Gateway {
 fn binary() -> PathBuf {
     std::env::var_os("REJOINDER_BIN")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/debug/rejoinder"), PathBuf::from)
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("the listener has an address").port()
 }
 
 fn client() -> reqwest::Client {

@@ -1,0 +1,84 @@
+//! Who may write.
+
+use rejoinder_telegram_double::TelegramDouble;
+use rejoinder_tests::{Gateway, GatewayBuilder, ScriptedAgent, eventually};
+
+use crate::telegram;
+
+fn allowing(double: &TelegramDouble, agent: &ScriptedAgent, keys: &str) -> GatewayBuilder {
+    Gateway::builder().config(&telegram(double, keys)).config(&agent.section())
+}
+
+/// N1, O2: a stranger gets one notice with the id to add, runs no agent, and is owed nothing.
+#[tokio::test]
+async fn a_stranger_is_told_once_and_runs_no_agent() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let gateway = allowing(&double, &agent, "dm_policy = \"allowlist\"").start().await;
+    let eve = double.stranger("Eve");
+
+    for n in 0..50 {
+        eve.says(&format!("let me in {n}"));
+    }
+    eve.finds("the notice", |message| message.ours && message.text.contains(&eve.id().to_string())).await;
+    double.all_confirmed().await;
+
+    eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
+    assert_eq!(double.said(eve.chat()).len(), 1);
+    assert!(agent.calls().is_empty());
+}
+
+/// N1: those on the list are let in, by id or by name; others hear nothing once there is a list.
+#[tokio::test]
+async fn those_on_the_list_are_let_in() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let (ada, bob, eve) = (double.person("Ada"), double.person_called("Bob", "bob_b"), double.person("Eve"));
+    let list = format!("dm_policy = \"allowlist\"\nallow_from = [{}, \"@Bob_B\"]", ada.id());
+    let _gateway = allowing(&double, &agent, &list).start().await;
+
+    eve.says("hello");
+    ada.says("hello");
+    bob.says("hello");
+    ada.hears("Hello.").await;
+    bob.hears("Hello.").await;
+    double.all_confirmed().await;
+
+    assert!(double.said(eve.chat()).is_empty());
+    assert_eq!(agent.calls().len(), 2);
+}
+
+/// O2: a flood from a stranger costs those who are let in nothing.
+#[tokio::test]
+async fn a_flood_from_a_stranger_runs_no_agent() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let (ada, eve) = (double.person("Ada"), double.stranger("Eve"));
+    let list = format!("dm_policy = \"allowlist\"\nallow_from = [{}]", ada.id());
+    let _gateway = allowing(&double, &agent, &list).start().await;
+
+    for n in 0..1000 {
+        eve.says(&format!("flood {n}"));
+    }
+    ada.says("hello");
+    ada.hears("Hello.").await;
+    double.all_confirmed().await;
+
+    assert_eq!(agent.calls().len(), 1);
+}
+
+/// A group is let in as a whole, by its id.
+#[tokio::test]
+async fn a_group_on_the_list_is_let_in() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let (family, others) = (double.supergroup("Family"), double.supergroup("Others"));
+    let list = format!("dm_policy = \"disabled\"\ngroup_allow_from = [{}]", family.id());
+    let _gateway = allowing(&double, &agent, &list).start().await;
+    let (ada, bot) = (double.person("Ada"), double.bot().username);
+
+    ada.says("hello");
+    ada.at(&others).says(&format!("@{bot} hello"));
+    ada.at(&family).says(&format!("@{bot} hello"));
+    ada.at(&family).hears("Hello.").await;
+    double.all_confirmed().await;
+
+    assert_eq!(agent.calls().len(), 1);
+    assert!(double.said(others.id()).is_empty() && double.said(ada.chat()).is_empty());
+}

@@ -1,0 +1,257 @@
+//! What a person sees in a private chat.
+
+use std::sync::Arc;
+
+use rejoinder_telegram_double::{Entity, TelegramDouble};
+use rejoinder_tests::{Gateway, ModelServer, Script, ScriptedAgent, eventually};
+use rstest::rstest;
+use serde_json::json;
+use tokio::sync::Notify;
+
+use crate::{between, only_turn, telegram, told};
+
+const SILENT: &str = "I have nothing to add to that.";
+const FAILED: &str = "Sorry, I could not finish that. Please try again.";
+
+async fn with_model(more: &str) -> (TelegramDouble, ModelServer, Gateway) {
+    let (double, model) = (TelegramDouble::start().await, ModelServer::start().await);
+    let gateway = Gateway::builder().config(&telegram(&double, "")).config(&model.section()).config(more).start().await;
+    (double, model, gateway)
+}
+
+/// B10, E8, I3: one message, and the row says which one the platform acknowledged.
+#[tokio::test]
+async fn a_person_is_answered_once() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello, Ada.").await);
+    let gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+
+    ada.says("hello");
+    let answer = ada.hears("Hello, Ada.").await;
+    double.all_confirmed().await;
+
+    assert_eq!(double.said(ada.chat()), ["Hello, Ada."]);
+    assert_eq!(told(&agent.calls()[0]), "hello");
+    assert!(!answer.link_preview);
+    let explained = eventually("the turn is settled", async || {
+        let explained = gateway.explain(&only_turn(&gateway));
+        explained.contains(&answer.id.to_string()).then_some(explained)
+    })
+    .await;
+    assert!(explained.contains("reply"), "{explained}");
+}
+
+/// A1, A3, A7, A13, A20, B6, B7, C1, C4, C5: whatever the agent does, one signal, and nothing of ours in it.
+#[rstest]
+#[case::empty("zebra-empty", SILENT)]
+#[case::marker("zebra-marker", SILENT)]
+#[case::chosen("zebra-silent", SILENT)]
+#[case::error("zebra-boom", FAILED)]
+#[case::cut("zebra-cut", FAILED)]
+#[case::again("zebra-once", "after the retry")]
+#[tokio::test]
+async fn whatever_the_agent_does_there_is_one_signal(#[case] asked: &str, #[case] words: &str) {
+    let (double, _model, gateway) = with_model("").await;
+    let ada = double.person("Ada");
+
+    ada.says(asked);
+    ada.hears(words).await;
+    double.all_confirmed().await;
+
+    eventually("the turn is settled", async || gateway.open_turns().is_empty().then_some(())).await;
+    assert_eq!(double.said(ada.chat()), [words]);
+}
+
+/// A11, B14: words and silence are the operator's.
+#[tokio::test]
+async fn silence_becomes_what_the_operator_says() {
+    let ladder = "[guard.ladder.telegram.direct]\nsilent = [{ react = \"👌\" }]\n";
+    let (double, _model, _gateway) = with_model(ladder).await;
+    let ada = double.person("Ada");
+
+    let asked = ada.says("zebra-silent");
+    ada.finds("the reaction", |message| message.our_reactions == ["👌"]).await;
+
+    assert_eq!(double.look(|view| view.message(ada.chat(), asked)).expect("it is there").our_reactions, ["👌"]);
+    assert!(double.said(ada.chat()).is_empty());
+}
+
+/// A reaction is an answer; one that Telegram does not have becomes its nearest.
+#[tokio::test]
+async fn a_reaction_is_the_answer() {
+    let double = TelegramDouble::start().await;
+    let agent = ScriptedAgent::start(|_, _| Script::Calls("react".to_owned(), json!({ "emoji": "✅" }))).await;
+    let _gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+
+    ada.says("done?");
+    ada.finds("the reaction", |message| !message.our_reactions.is_empty()).await;
+
+    assert!(double.calls("setMessageReaction").iter().all(rejoinder_telegram_double::Call::succeeded));
+    assert!(double.said(ada.chat()).is_empty());
+}
+
+/// K6, K7: a long answer in parts that fit, with its code whole and its words unbroken.
+#[tokio::test]
+async fn a_long_answer_comes_in_parts_that_fit() {
+    let code = (0..400).map(|n| format!("let 🦀_{n} = {n};\n")).collect::<String>();
+    let words = format!("Here it is:\n\n```rust\n{code}```\n\nThat was **all**.");
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying(&words).await);
+    let _gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+
+    ada.says("code, please");
+    ada.finds("the end", |message| message.ours && message.text.ends_with("That was all.")).await;
+
+    let parts: Vec<_> = ada.sees().into_iter().filter(|message| message.ours).collect();
+    assert!(parts.len() > 1, "{parts:#?}");
+    assert!(parts.iter().all(|part| part.text.encode_utf16().count() <= 4096));
+    let read: String = parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n");
+    for n in 0..400 {
+        assert!(read.contains(&format!("let 🦀_{n} = {n};")), "line {n} is broken");
+    }
+    let is_code = |entity: &Entity| json!(entity)["type"] == "pre";
+    assert!(parts.iter().all(|part| part.entities.iter().any(is_code)), "{parts:#?}");
+}
+
+/// The choices of a question are buttons, and a press is an answer of its own.
+#[tokio::test]
+async fn a_question_has_buttons() {
+    let double = TelegramDouble::start().await;
+    let agent =
+        ScriptedAgent::start(|_, number| Script::Replies(if number == 0 { "" } else { "More it is." }.to_owned()))
+            .await;
+    let ladder = "[guard.ladder.telegram.direct]\nsilent = [{ clarify = \"what_next\" }]\n";
+    let _gateway = between(&double, &agent).config(ladder).start().await;
+    let ada = double.person("Ada");
+
+    ada.says("hm");
+    let question = ada.finds("the buttons", |message| !message.buttons.is_empty()).await;
+    let query = ada.presses(question.id, 0);
+    ada.hears("More it is.").await;
+
+    assert!(double.look(|view| view.callback_answer(&query)).is_some(), "the button spins for ever");
+    assert_eq!(told(&agent.calls()[1]), "Tell me more");
+}
+
+/// B11, L4: two people at once, each in their own chat.
+#[tokio::test]
+async fn answers_go_where_the_question_came_from() {
+    let double = TelegramDouble::start().await;
+    let agent = ScriptedAgent::start(|call, _| Script::Replies(format!("echo {}", told(call)))).await;
+    let _gateway = between(&double, &agent).start().await;
+    let people: Vec<_> = (0..8).map(|n| double.person(&format!("Person {n}"))).collect();
+
+    for (n, person) in people.iter().enumerate() {
+        person.says(&format!("question {n}"));
+    }
+
+    for (n, person) in people.iter().enumerate() {
+        person.hears(&format!("echo question {n}")).await;
+        assert_eq!(double.said(person.chat()).len(), 1);
+    }
+}
+
+/// B1, L4: what is said while the agent works waits its turn, and is answered as a reply to it.
+#[tokio::test]
+async fn what_is_said_meanwhile_is_answered_in_order() {
+    let release = Arc::new(Notify::new());
+    let double = TelegramDouble::start().await;
+    let agent = {
+        let release = Arc::clone(&release);
+        ScriptedAgent::start(move |call, number| match number {
+            0 => Script::Holds(Arc::clone(&release), "first".to_owned()),
+            _ => Script::Replies(format!("echo {}", told(call))),
+        })
+        .await
+    };
+    let _gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+
+    ada.says("one");
+    eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
+    ada.says("two");
+    ada.says("three");
+    double.all_confirmed().await;
+    release.notify_one();
+    ada.hears("echo three").await;
+
+    assert_eq!(double.said(ada.chat()), ["first", "echo two", "echo three"]);
+}
+
+/// An edit of what still waits is what the agent is asked.
+#[tokio::test]
+async fn an_edit_amends_what_waits() {
+    let release = Arc::new(Notify::new());
+    let double = TelegramDouble::start().await;
+    let agent = {
+        let release = Arc::clone(&release);
+        ScriptedAgent::start(move |call, number| match number {
+            0 => Script::Holds(Arc::clone(&release), "first".to_owned()),
+            _ => Script::Replies(format!("echo {}", told(call))),
+        })
+        .await
+    };
+    let _gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+
+    ada.says("one");
+    eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
+    let waiting = ada.says("tow");
+    ada.edits(waiting, "two");
+    double.all_confirmed().await;
+    release.notify_one();
+    ada.hears("echo two").await;
+
+    assert_eq!(double.said(ada.chat()), ["first", "echo two"]);
+}
+
+/// B3, D18: the gateway's own commands, registered with Telegram, are settled by their answer.
+#[tokio::test]
+async fn commands_are_the_gateways_own() {
+    let double = TelegramDouble::start().await;
+    let agent = ScriptedAgent::start(|_, _| Script::Holds(Arc::new(Notify::new()), "too late".to_owned())).await;
+    let _gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+
+    let registered = double
+        .until("the commands are registered", |view| Some(view.commands()).filter(|commands| !commands.is_empty()))
+        .await;
+    ada.says("/start");
+    ada.hears("Hello! Write to me, and I will answer. /help says what else there is.").await;
+    ada.says("a long task");
+    eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
+    ada.says("/status");
+    ada.finds("the status", |message| message.text.contains("is working on an answer")).await;
+    ada.says("/stop");
+    ada.hears("Cancelled.").await;
+    ada.says("/new");
+    ada.hears("We start afresh.").await;
+
+    let names: Vec<_> = registered.iter().map(|(name, _)| name.as_str()).collect();
+    for name in ["start", "help", "new", "stop", "status"] {
+        assert!(names.contains(&name), "/{name} is not in {names:?}");
+    }
+    assert_eq!(agent.calls().len(), 1);
+}
+
+/// G1: somebody is typing while the turn runs, and nobody is once it ended.
+#[tokio::test]
+async fn typing_ends_with_the_turn() {
+    let release = Arc::new(Notify::new());
+    let double = TelegramDouble::start().await;
+    let agent = {
+        let release = Arc::clone(&release);
+        ScriptedAgent::start(move |_, _| Script::Holds(Arc::clone(&release), "done".to_owned())).await
+    };
+    let _gateway = between(&double, &agent).config("[guard]\nsoft_deadline = \"1m\"\n").start().await;
+    let ada = double.person("Ada");
+
+    ada.says("hello");
+    double.until("it is typing", |view| (view.typing(ada.chat()).len() == 2).then_some(())).await;
+    release.notify_one();
+    ada.hears("done").await;
+
+    let left = double.look(|view| view.typing(ada.chat()).into_iter().filter(|notice| notice.shown).count());
+    assert_eq!(left, 0);
+}

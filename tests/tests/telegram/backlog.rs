@@ -1,0 +1,46 @@
+//! What was said while nobody was there.
+
+use rejoinder_telegram_double::TelegramDouble;
+use rejoinder_tests::{Script, ScriptedAgent, eventually};
+
+use crate::{between, told};
+
+/// D9, E1, E6: all of it is answered, in order, once.
+#[tokio::test]
+async fn what_was_said_before_the_start_is_answered_in_order() {
+    let double = TelegramDouble::start().await;
+    let agent = ScriptedAgent::start(|call, _| Script::Replies(format!("echo {}", told(call)))).await;
+    let ada = double.person("Ada");
+    for n in 0..110 {
+        ada.says(&format!("{n}"));
+    }
+
+    let _gateway = between(&double, &agent).start().await;
+    ada.hears("echo 109").await;
+    double.all_confirmed().await;
+
+    let expected: Vec<_> = (0..110).map(|n| format!("echo {n}")).collect();
+    assert_eq!(double.said(ada.chat()), expected);
+}
+
+/// D1, E1, E6: what comes again, because the process died before it confirmed, is not answered again.
+#[tokio::test]
+async fn an_update_that_comes_again_is_not_answered_again() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let mut gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+
+    double.fault(
+        rejoinder_telegram_double::Fault::slow_answer(std::time::Duration::from_millis(200)).on("getUpdates").forever(),
+    );
+    ada.says("hello");
+    ada.hears("Hello.").await;
+    gateway.kill();
+    gateway.restart().await;
+    ada.says("again");
+    double.until("both are answered", |view| (view.said(ada.chat()).len() >= 2).then_some(())).await;
+    double.all_confirmed().await;
+
+    eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
+    assert_eq!(double.said(ada.chat()).len(), 2);
+}

@@ -1,0 +1,63 @@
+//! Many at once.
+
+use std::time::{Duration, Instant};
+
+use rejoinder_telegram_double::{Person, TelegramDouble};
+use rejoinder_tests::{Gateway, Script, ScriptedAgent, eventually};
+
+use crate::{telegram, told};
+
+const CROWD: usize = 1000;
+
+/// Everybody asks once; gives the median wait.
+async fn everybody_asks(double: &TelegramDouble, people: &[Person], question: &str) -> Duration {
+    let asked: Vec<_> = people
+        .iter()
+        .map(|person| {
+            let at = Instant::now();
+            person.says(question);
+            at
+        })
+        .collect();
+    let words = format!("echo {question}");
+    let mut waits = Vec::new();
+    for (person, asked) in people.iter().zip(asked) {
+        let answer = double
+            .until("everybody is answered", |view| {
+                view.visible(person.chat()).into_iter().find(|message| message.ours && message.text == words)
+            })
+            .await;
+        waits.push(answer.at.saturating_duration_since(asked));
+    }
+    waits.sort();
+    waits[waits.len() / 2]
+}
+
+/// B11, E4: a thousand conversations are all answered; one that floods at most doubles what the others wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_in_one_conversation_is_no_flood_in_the_others() {
+    let double = TelegramDouble::start().await;
+    double.keep_calls(false);
+    let agent = ScriptedAgent::start(|call, _| Script::Replies(format!("echo {}", told(call)))).await;
+    let gateway = Gateway::builder()
+        .config(&telegram(&double, "streaming = \"off\""))
+        .config(&agent.section())
+        .config("[guard]\nsoft_deadline = \"off\"\n")
+        .start()
+        .await;
+    let people: Vec<_> = (0..CROWD).map(|n| double.person(&format!("Person {n}"))).collect();
+    let eve = double.person("Eve");
+
+    everybody_asks(&double, &people, "warm up").await;
+    let alone = everybody_asks(&double, &people, "alone").await;
+    for n in 0..CROWD {
+        eve.says(&format!("flood {n}"));
+    }
+    let beside = everybody_asks(&double, &people, "beside a flood").await;
+    eve.hears(&format!("echo flood {}", CROWD - 1)).await;
+    eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
+
+    assert_eq!(double.said(eve.chat()).len(), CROWD);
+    println!("median wait: {alone:?} alone, {beside:?} beside a flood");
+    assert!(beside <= alone * 2, "{alone:?} alone, {beside:?} beside a flood");
+}

@@ -1,0 +1,85 @@
+//! Answers that take long.
+
+use std::sync::Arc;
+
+use rejoinder_telegram_double::TelegramDouble;
+use rejoinder_tests::{Script, ScriptedAgent, eventually};
+use tokio::sync::Notify;
+
+use crate::between;
+
+const SOON: &str = "[guard]\nsoft_deadline = \"1s\"\nhard_deadline = \"4s\"\n";
+const DEFERRAL: &str = "Still working on this.";
+
+/// A10, B10: the deferral turns into the answer, in place.
+#[tokio::test]
+async fn a_deferral_becomes_the_answer() {
+    let release = Arc::new(Notify::new());
+    let double = TelegramDouble::start().await;
+    let agent = {
+        let release = Arc::clone(&release);
+        ScriptedAgent::start(move |_, _| Script::Holds(Arc::clone(&release), "At last.".to_owned())).await
+    };
+    let _gateway = between(&double, &agent).config("[guard]\nsoft_deadline = \"1s\"\n").start().await;
+    let ada = double.person("Ada");
+
+    ada.says("hello");
+    let deferral = ada.hears(DEFERRAL).await;
+    release.notify_one();
+    let answer = ada.hears("At last.").await;
+
+    assert_eq!(answer.id, deferral.id);
+    assert_eq!(double.said(ada.chat()), ["At last."]);
+}
+
+/// A9, A10, G2: past both deadlines the deferral becomes the fallback, and the next one is answered.
+#[tokio::test]
+async fn a_stall_becomes_the_fallback() {
+    let double = TelegramDouble::start().await;
+    let agent = ScriptedAgent::start(|_, number| match number {
+        0 => Script::Stalls,
+        _ => Script::Replies("The next one.".to_owned()),
+    })
+    .await;
+    let _gateway = between(&double, &agent).config(SOON).start().await;
+    let ada = double.person("Ada");
+
+    ada.says("hello");
+    ada.hears("Sorry, that took too long. Please try again.").await;
+    ada.says("and now?");
+    ada.hears("The next one.").await;
+
+    assert_eq!(double.said(ada.chat()), ["Sorry, that took too long. Please try again.", "The next one."]);
+}
+
+/// B1: who only waits in line is owed a deferral at most, and the real answer wins.
+#[tokio::test]
+async fn everybody_in_line_is_told_and_answered() {
+    let release = Arc::new(Notify::new());
+    let double = TelegramDouble::start().await;
+    let agent = {
+        let release = Arc::clone(&release);
+        ScriptedAgent::start(move |_, number| match number {
+            0 => Script::Holds(Arc::clone(&release), "the first".to_owned()),
+            _ => Script::Replies("the second".to_owned()),
+        })
+        .await
+    };
+    let _gateway = between(&double, &agent).config("[guard]\nsoft_deadline = \"1s\"\n").start().await;
+    let ada = double.person("Ada");
+
+    ada.says("one");
+    eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
+    ada.says("two");
+    double
+        .until("both are deferred", |view| {
+            (view.said(ada.chat()).iter().filter(|text| *text == DEFERRAL).count() == 2).then_some(())
+        })
+        .await;
+    release.notify_one();
+    ada.hears("the second").await;
+
+    let mut said = double.said(ada.chat());
+    said.sort();
+    assert_eq!(said, ["the first", "the second"]);
+}

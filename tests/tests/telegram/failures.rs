@@ -1,0 +1,140 @@
+//! What Telegram refuses, and what it may have done or not.
+
+use rejoinder_telegram_double::{Fault, TelegramDouble};
+use rejoinder_tests::{ScriptedAgent, eventually};
+use rstest::rstest;
+
+use crate::{between, only_turn};
+
+/// D7: a message whose answer was lost is sent once more, and says so.
+#[rstest]
+#[case::the_answer_was_lost(Fault::lost_answer())]
+#[case::an_error_after_it_was_done(Fault::error_after(502))]
+#[tokio::test]
+async fn an_unknown_message_is_sent_again_with_a_label(#[case] fault: Fault) {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+
+    double.fault(fault.on("sendMessage"));
+    ada.says("hello");
+    ada.finds("the second one", |message| message.ours && message.text.contains("Sent again")).await;
+
+    let said = double.said(ada.chat());
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert_eq!(said[0], "Hello.");
+    assert!(said[1].ends_with("Hello."), "{said:?}");
+    let turn = only_turn(&gateway);
+    eventually("it is explained", async || gateway.explain(&turn).contains("unknown").then_some(())).await;
+    let metrics = gateway.http().get(format!("{}/metrics", gateway.url())).send().await.unwrap().text().await.unwrap();
+    assert!(
+        metrics.lines().any(|line| line.contains("unknown") && line.contains("telegram.test") && !line.ends_with(" 0")),
+        "{metrics}"
+    );
+}
+
+/// B10, D6: what was refused is sent again as it is; what may have been done says that it was sent again.
+#[rstest]
+#[case::refused_for_now(Fault::too_many(1), "Hello.")]
+#[case::the_connection_was_reset(Fault::reset(), "(Sent again, because it may not have arrived.)\n\nHello.")]
+#[tokio::test]
+async fn what_did_not_arrive_is_sent_again(#[case] fault: Fault, #[case] words: &str) {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+
+    double.fault(fault.on("sendMessage"));
+    ada.says("hello");
+    ada.hears(words).await;
+    eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
+
+    assert_eq!(double.said(ada.chat()), [words]);
+}
+
+/// An edit is the same when it is done twice: no label, nothing doubled.
+#[tokio::test]
+async fn an_edit_that_was_lost_is_done_again() {
+    let release = std::sync::Arc::new(tokio::sync::Notify::new());
+    let double = TelegramDouble::start().await;
+    let agent = {
+        let release = std::sync::Arc::clone(&release);
+        ScriptedAgent::start(move |_, _| {
+            rejoinder_tests::Script::Holds(std::sync::Arc::clone(&release), "At last.".to_owned())
+        })
+        .await
+    };
+    let _gateway = between(&double, &agent).config("[guard]\nsoft_deadline = \"1s\"\n").start().await;
+    let ada = double.person("Ada");
+
+    ada.says("hello");
+    ada.hears("Still working on this.").await;
+    double.fault(Fault::lost_answer().on("editMessageText"));
+    release.notify_one();
+    ada.hears("At last.").await;
+    double.called("editMessageText", 2).await;
+
+    assert_eq!(double.said(ada.chat()), ["At last."]);
+}
+
+/// A18, D6, I2: who blocked the bot is not tried again; the turn says why.
+#[tokio::test]
+async fn a_refusal_for_good_is_not_tried_again() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+
+    ada.says("hello");
+    ada.blocks();
+    let explained = eventually("it is given up", async || {
+        let list = gateway.prints(&["turns", "list", "--state", "undeliverable"]);
+        list.contains("telegram").then(|| gateway.explain(&only_turn(&gateway)))
+    })
+    .await;
+
+    assert!(explained.contains("blocked"), "{explained}");
+    let sends = double.calls("sendMessage").len();
+    assert!(sends <= 2, "a refusal was tried {sends} times");
+    assert!(double.said(ada.chat()).is_empty());
+}
+
+/// 401: the channel pauses, and readiness says so; with the token good again it goes on.
+#[tokio::test]
+async fn a_token_that_is_refused_is_named() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+    let ready = async || gateway.http().get(format!("{}/readyz", gateway.url())).send().await.unwrap();
+
+    double
+        .fault(Fault::refuse(rejoinder_telegram_double::ApiError::new(401, "Unauthorized")).on("getUpdates").forever());
+    double.disconnect();
+    let said = eventually("it is not ready", async || {
+        let response = ready().await;
+        if response.status().is_success() { None } else { Some(response.text().await.unwrap()) }
+    })
+    .await;
+    double.heal();
+    ada.says("hello");
+    ada.hears("Hello.").await;
+
+    assert!(said.contains("telegram.test"), "{said}");
+    assert!(!gateway.log().contains(double.token().split_once(':').unwrap().1), "the token is in the log");
+    eventually("it is ready again", async || ready().await.status().is_success().then_some(())).await;
+}
+
+/// E4: an update that nobody can read, and one of a kind from the future, hold up nobody.
+#[tokio::test]
+async fn a_poisonous_update_blocks_nobody() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+
+    double.update("message", &serde_json::json!({ "message_id": "not a number", "chat": [] }));
+    double.update("a_kind_from_the_future", &serde_json::json!({ "anything": true }));
+    ada.says("hello");
+    ada.hears("Hello.").await;
+    double.all_confirmed().await;
+
+    assert_eq!(agent.calls().len(), 1);
+    assert!(gateway.open_turns().is_empty());
+}

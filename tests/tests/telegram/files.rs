@@ -1,0 +1,85 @@
+//! Files, and what is no text.
+
+use rejoinder_telegram_double::{Fault, TelegramDouble};
+use rejoinder_tests::{Gateway, Script, ScriptedAgent, eventually};
+
+use crate::{between, telegram, told};
+
+/// The smallest picture there is.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89\0\0\0\rIDATx\x9cc\0\x01\0\0\x05\0\x01\r\n-\xb4\0\0\0\0IEND\xaeB`\x82";
+
+async fn echo() -> ScriptedAgent {
+    ScriptedAgent::start(|_, number| Script::Replies(format!("answer {number}"))).await
+}
+
+/// K3: a picture reaches a model that can see, as a picture, beside its caption.
+#[tokio::test]
+async fn a_picture_is_seen() {
+    let (double, agent) = (TelegramDouble::start().await, echo().await);
+    let _gateway =
+        Gateway::builder().config(&telegram(&double, "")).config(&agent.section_with("images = true")).start().await;
+    let ada = double.person("Ada");
+
+    ada.sends_photo(PNG, "what is this?");
+    ada.hears("answer 0").await;
+
+    let told = told(&agent.calls()[0]);
+    assert!(told.contains("what is this?") && told.contains("data:image/"), "{told}");
+}
+
+/// Photos that are sent at once are one turn.
+#[tokio::test]
+async fn an_album_is_one_turn() {
+    let (double, agent) = (TelegramDouble::start().await, echo().await);
+    let _gateway =
+        Gateway::builder().config(&telegram(&double, "")).config(&agent.section_with("images = true")).start().await;
+    let ada = double.person("Ada");
+
+    ada.sends_album(&[PNG, PNG, PNG], "three of them");
+    ada.hears("answer 0").await;
+    double.all_confirmed().await;
+
+    let told = told(&agent.calls()[0]);
+    assert_eq!(told.matches("data:image/").count(), 3, "{told}");
+    eventually("there is one answer", async || (double.said(ada.chat()).len() == 1).then_some(())).await;
+    assert_eq!(agent.calls().len(), 1);
+}
+
+/// K3: a file that cannot be fetched costs nobody the text.
+#[tokio::test]
+async fn a_file_that_cannot_be_fetched_costs_nobody_the_text() {
+    let (double, agent) = (TelegramDouble::start().await, echo().await);
+    let _gateway =
+        Gateway::builder().config(&telegram(&double, "")).config(&agent.section_with("images = true")).start().await;
+    let ada = double.person("Ada");
+
+    double.fault(Fault::error_before(500).on("getFile").forever());
+    ada.sends_photo(PNG, "what is this?");
+    ada.hears("answer 0").await;
+
+    assert!(told(&agent.calls()[0]).contains("what is this?"));
+}
+
+/// K3: a place, a card and a sticker are told in words.
+#[tokio::test]
+async fn what_is_no_text_is_told_in_words() {
+    let (double, agent) = (TelegramDouble::start().await, echo().await);
+    let _gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+
+    ada.sends_location(52.52, 13.405);
+    ada.hears("answer 0").await;
+    ada.sends_contact("Grace", "+1555");
+    ada.hears("answer 1").await;
+    ada.sends_sticker("🎉");
+    ada.hears("answer 2").await;
+    ada.sends_document("notes.txt", "text/plain", b"milk, eggs", "");
+    ada.hears("answer 3").await;
+    ada.sends_large_document("film.mkv", 900 * 1024 * 1024);
+    ada.hears("answer 4").await;
+
+    let calls = agent.calls();
+    let all: Vec<_> = calls.iter().map(told).collect();
+    assert!(all[0].contains("52.52") && all[1].contains("Grace") && all[2].contains('🎉'), "{all:#?}");
+    assert!(all[3].contains("milk, eggs") && all[4].contains("film.mkv"), "{all:#?}");
+}

@@ -1,0 +1,91 @@
+//! Limits of the platform.
+
+use std::time::Duration;
+
+use rejoinder_telegram_double::{Fault, TelegramDouble};
+use rejoinder_tests::{ScriptedAgent, eventually};
+
+use crate::{between, telegram};
+
+/// H4: a 429 blocks its chat, and nobody else.
+#[tokio::test]
+async fn a_limited_chat_holds_up_nobody_else() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let _gateway = between(&double, &agent).start().await;
+    let (ada, bob) = (double.person("Ada"), double.person("Bob"));
+
+    double.close_chat(ada.chat(), Duration::from_secs(4));
+    ada.says("hello");
+    double
+        .until("Ada's is refused", |view| {
+            view.calls("sendMessage").iter().any(|call| call.error().is_some()).then_some(())
+        })
+        .await;
+    bob.says("hello");
+    let to_bob = bob.hears("Hello.").await;
+    let to_ada = ada.hears("Hello.").await;
+
+    assert!(to_bob.at < to_ada.at);
+    let refused = double.calls("sendMessage").iter().filter(|call| call.error().is_some()).count();
+    assert_eq!(refused, 1, "it was tried again before its time");
+}
+
+/// H5: how long a chat is blocked survives the process; it is not tried before.
+#[tokio::test]
+async fn a_block_survives_a_restart() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let mut gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+
+    double.close_chat(ada.chat(), Duration::from_secs(6));
+    ada.says("hello");
+    double
+        .until("it is refused", |view| {
+            view.calls("sendMessage").iter().any(|call| call.error().is_some()).then_some(())
+        })
+        .await;
+    eventually("the refusal is written down", async || {
+        gateway.prints(&["turns", "list", "--json"]).contains("id").then_some(())
+    })
+    .await;
+    gateway.stop().await;
+    gateway.restart().await;
+    ada.hears("Hello.").await;
+
+    let refused = double.calls("sendMessage").iter().filter(|call| call.error().is_some()).count();
+    assert_eq!((refused, double.said(ada.chat()).len()), (1, 1));
+}
+
+/// The pace that Telegram asks for is kept, so that it refuses nothing.
+#[tokio::test]
+async fn the_documented_pace_is_kept() {
+    let double = TelegramDouble::start().await;
+    double.limits(rejoinder_telegram_double::Limits::documented());
+    let agent = ScriptedAgent::replying("Hello.").await;
+    let section = telegram(&double, "streaming = \"off\"").replace("pace = \"server\"\n", "");
+    let _gateway = rejoinder_tests::Gateway::builder().config(&section).config(&agent.section()).start().await;
+    let ada = double.person("Ada");
+
+    for n in 0..4 {
+        ada.says(&format!("hello {n}"));
+    }
+    double.until("all are answered", |view| (view.said(ada.chat()).len() == 4).then_some(())).await;
+}
+
+/// "can't parse entities": once more as plain text.
+#[tokio::test]
+async fn what_cannot_be_parsed_is_sent_plain() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("**Hello**, Ada.").await);
+    let _gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+
+    double.fault(
+        Fault::refuse(rejoinder_telegram_double::ApiError::bad_request("can't parse entities: no end tag"))
+            .on("sendMessage"),
+    );
+    ada.says("hello");
+    let answer = ada.finds("the answer", |message| message.ours).await;
+
+    assert!(answer.text.contains("Hello") && answer.entities.is_empty(), "{answer:#?}");
+    assert_eq!(double.said(ada.chat()).len(), 1);
+}

@@ -1,0 +1,124 @@
+//! Telegram is away, slow, or somebody else's.
+
+use std::time::Duration;
+
+use rejoinder_telegram_double::{Fault, Outage, TelegramDouble};
+use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
+use rstest::rstest;
+
+use crate::{between, telegram};
+
+async fn readiness(gateway: &Gateway) -> (bool, String) {
+    let response = gateway.http().get(format!("{}/readyz", gateway.url())).send().await.expect("it answers");
+    (response.status().is_success(), response.text().await.expect("it says something"))
+}
+
+/// F2: a second poller is named, survived, and gone when it is.
+#[tokio::test]
+async fn a_second_poller_is_named_and_survived() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let gateway = between(&double, &agent).start().await;
+    let ada = double.person("Ada");
+
+    let other = tokio::spawn({
+        let (url, token) = (double.url(), double.token().to_owned());
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        async move {
+            loop {
+                let _ = http.get(format!("{url}/bot{token}/getUpdates?timeout=1")).send().await;
+            }
+        }
+    });
+    let said = eventually("it is named", async || {
+        let (ready, said) = readiness(&gateway).await;
+        (!ready).then_some(said)
+    })
+    .await;
+    other.abort();
+    ada.says("hello");
+    ada.hears("Hello.").await;
+
+    assert!(said.contains("telegram.test"), "{said}");
+    assert!(gateway.log().contains("409") || gateway.log().contains("getUpdates"), "{}", gateway.log());
+    eventually("it is ready again", async || readiness(&gateway).await.0.then_some(())).await;
+}
+
+/// D17, F1: polling that was never answered is not ready; one that stalls later is found out and begun again.
+#[tokio::test]
+async fn polling_that_stalls_is_found_out() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    double.fault(Fault::stall().on("getUpdates").forever());
+    let mut gateway =
+        Gateway::builder().time_passes_faster(10).config(&telegram(&double, "")).config(&agent.section()).prepare();
+    let ada = double.person("Ada");
+
+    gateway.spawn(&[]);
+    double.until("it polls", |view| (!view.calls("getUpdates").is_empty()).then_some(())).await;
+    let before = readiness(&gateway).await;
+    ada.says("hello");
+    double.until("it polls again", |view| (view.calls("getUpdates").len() > 1).then_some(())).await;
+    double.heal();
+    ada.hears("Hello.").await;
+    gateway.is_ready().await;
+
+    assert!(!before.0, "ready although nothing came in yet: {}", before.1);
+}
+
+/// D10, F3, H2: ten minutes without Telegram, in both directions: nothing is lost, nothing is doubled.
+#[rstest]
+#[case::refused(Outage::Refuse)]
+#[case::unavailable(Outage::Unavailable)]
+#[tokio::test]
+async fn ten_minutes_without_telegram_cost_nobody_an_answer(#[case] outage: Outage) {
+    let double = TelegramDouble::start().await;
+    let release = std::sync::Arc::new(tokio::sync::Notify::new());
+    let agent = {
+        let release = std::sync::Arc::clone(&release);
+        ScriptedAgent::start(move |_, number| match number {
+            0 => rejoinder_tests::Script::Holds(std::sync::Arc::clone(&release), "The first.".to_owned()),
+            _ => rejoinder_tests::Script::Replies("The second.".to_owned()),
+        })
+        .await
+    };
+    let gateway = Gateway::builder()
+        .time_passes_faster(60)
+        .config(&telegram(&double, "streaming = \"off\"\npoll_timeout = \"50s\""))
+        .config(&agent.section())
+        .config("[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"24h\"\n")
+        .start()
+        .await;
+    let (ada, bob) = (double.person("Ada"), double.person("Bob"));
+
+    ada.says("hello");
+    eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
+    double.outage(outage);
+    release.notify_one();
+    bob.says("are you there?");
+    // Ten seconds of ours are ten minutes of the gateway's.
+    let (waits, before) = (Duration::from_secs(10), std::time::Instant::now());
+    eventually("ten minutes have passed", async || (before.elapsed() >= waits).then_some(())).await;
+    let during = readiness(&gateway).await;
+    double.lift();
+    ada.finds("the first answer", |message| message.ours && message.text.ends_with("The first.")).await;
+    bob.hears("The second.").await;
+
+    assert!(!during.0, "ready without Telegram: {}", during.1);
+    assert_eq!((double.said(ada.chat()).len(), double.said(bob.chat()).len()), (1, 1));
+}
+
+/// A clock that is set forward or back: the next message is answered as if nothing had been.
+#[tokio::test]
+async fn a_clock_that_jumps_is_survived() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
+    let gateway = between(&double, &agent).own_calendar().start().await;
+    let ada = double.person("Ada");
+
+    for (n, seconds) in [3600, -7200, 86_400, 0].into_iter().enumerate() {
+        gateway.calendar_jumps(seconds);
+        ada.says("hello");
+        double.until("it is answered", |view| (view.said(ada.chat()).len() == n + 1).then_some(())).await;
+    }
+
+    assert!(double.said(ada.chat()).iter().all(|text| text == "Hello."), "{:?}", double.said(ada.chat()));
+    eventually("it is ready", async || readiness(&gateway).await.0.then_some(())).await;
+}

@@ -1,0 +1,92 @@
+//! Answers that can be read while they are written.
+
+use rejoinder_telegram_double::{Fault, TelegramDouble};
+use rejoinder_tests::{Gateway, ModelServer, Script, ScriptedAgent, eventually};
+use rstest::rstest;
+
+use crate::telegram;
+
+const STREAMED: &str = "one two three four five six seven eight nine ten";
+
+/// B13: the last state is the whole answer, in one message, whatever was shown before.
+#[rstest]
+#[case::edits("edit")]
+#[case::drafts("draft")]
+#[case::off("off")]
+#[tokio::test]
+async fn what_is_streamed_ends_as_the_whole_answer(#[case] streaming: &str) {
+    let (double, model) = (TelegramDouble::start().await, ModelServer::start().await);
+    let section = telegram(&double, &format!("streaming = \"{streaming}\""));
+    let _gateway = Gateway::builder().config(&section).config(&model.section()).start().await;
+    let ada = double.person("Ada");
+
+    ada.says("zebra-stream");
+    let answer = ada.hears(STREAMED).await;
+
+    assert_eq!(double.said(ada.chat()), [STREAMED]);
+    let drafts = double.look(|view| view.past_drafts(ada.chat()).len());
+    match streaming {
+        "edit" => assert!(!answer.edits.is_empty() && drafts == 0),
+        "draft" => assert!(answer.edits.is_empty() && drafts > 0),
+        _ => assert!(answer.edits.is_empty() && drafts == 0),
+    }
+}
+
+/// A4, B8, B13: what was shown of an answer that failed does not stay beside the fallback.
+#[tokio::test]
+async fn a_draft_of_nothing_is_taken_back() {
+    let double = TelegramDouble::start().await;
+    let agent = ScriptedAgent::start(|_, _| Script::Stalls).await;
+    let _gateway = Gateway::builder()
+        .config(&telegram(&double, "streaming = \"edit\""))
+        .config(&agent.section_with("idle_timeout = \"2s\""))
+        .start()
+        .await;
+    let ada = double.person("Ada");
+
+    ada.says("hello");
+    ada.hears("I am").await;
+    ada.hears("Sorry, I could not finish that. Please try again.").await;
+
+    assert_eq!(double.said(ada.chat()), ["Sorry, I could not finish that. Please try again."]);
+}
+
+/// B13, D1: a draft that a process left behind becomes the answer of the next one.
+#[tokio::test]
+async fn a_draft_outlives_the_process_and_becomes_the_answer() {
+    let double = TelegramDouble::start().await;
+    let agent = ScriptedAgent::start(|_, number| match number {
+        0 => Script::Stalls,
+        _ => Script::Replies("All of it.".to_owned()),
+    })
+    .await;
+    let mut gateway =
+        Gateway::builder().config(&telegram(&double, "streaming = \"edit\"")).config(&agent.section()).start().await;
+    let ada = double.person("Ada");
+
+    ada.says("hello");
+    ada.hears("I am").await;
+    let notices = double.look(|view| view.typing(ada.chat()).len());
+    // Which message is the draft is written down after it was sent.
+    double.until("it goes on typing", |view| (view.typing(ada.chat()).len() > notices).then_some(())).await;
+    gateway.kill();
+    gateway.restart().await;
+    ada.hears("All of it.").await;
+
+    eventually("nothing else is left", async || (double.said(ada.chat()) == ["All of it."]).then_some(())).await;
+}
+
+/// A4: while edits are refused the answer still comes, whole.
+#[tokio::test]
+async fn a_draft_that_cannot_be_edited_costs_nobody_the_answer() {
+    let (double, model) = (TelegramDouble::start().await, ModelServer::start().await);
+    let _gateway =
+        Gateway::builder().config(&telegram(&double, "streaming = \"edit\"")).config(&model.section()).start().await;
+    let ada = double.person("Ada");
+
+    double.fault(Fault::error_before(502).on("editMessageText").times(2));
+    ada.says("zebra-stream");
+    ada.hears(STREAMED).await;
+
+    eventually("it is the only one", async || (double.said(ada.chat()) == [STREAMED]).then_some(())).await;
+}
