@@ -1,0 +1,31 @@
+//! Pauses between tries that fail.
+
+use std::time::Duration;
+
+/// The pauses; the last one repeats.
+const PAUSES: [Duration; 6] = [
+    Duration::from_millis(250),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(5),
+    Duration::from_secs(15),
+    Duration::from_secs(30),
+];
+
+/// How many tries failed in a row.
+#[derive(Debug, Default)]
+pub(crate) struct Backoff(usize);
+
+impl Backoff {
+    /// A try failed: how long to wait before the next one.
+    pub(crate) fn pause(&mut self) -> Duration {
+        let pause = PAUSES[self.0.min(PAUSES.len() - 1)];
+        self.0 += 1;
+        pause
+    }
+
+    /// A try succeeded.
+    pub(crate) const fn reset(&mut self) {
+        self.0 = 0;
+    }
+}
