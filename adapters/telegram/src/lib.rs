@@ -39,6 +39,8 @@ mod api;
 mod backoff;
 mod capabilities;
 mod check;
+#[cfg(test)]
+mod conformance;
 pub mod format;
 mod inbound;
 mod limited;

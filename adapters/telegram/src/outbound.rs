@@ -134,7 +134,7 @@ impl Telegram {
             Ok(_) => {}
             Err(ApiError::Refused(refusal)) if refusal.is_not_modified() => {}
             Err(ApiError::Refused(refusal)) if refusal.is_gone() => {
-                return Err(DeliveryError::Gone(refusal.to_string()));
+                return Err(DeliveryError::Refused(refusal.to_string()));
             }
             Err(error) => return Err(self.judge(address, error, Kind::Again)),
         }

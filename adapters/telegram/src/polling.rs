@@ -181,7 +181,7 @@ impl Telegram {
 }
 
 fn is_about_webhook(refusal: &Refusal) -> bool {
-    refusal.code == 409 && refusal.description.contains("webhook")
+    refusal.code == 409 && refusal.description.to_lowercase().contains("webhook")
 }
 
 #[cfg(test)]

@@ -14,8 +14,12 @@ pub(crate) fn bot(api_url: &str) -> Telegram {
 
 /// The same, with other options.
 pub(crate) fn bot_with(api_url: &str, options: TelegramOptions) -> Telegram {
-    let options =
-        TelegramOptions { token: "7:test".into(), api_url: Url::parse(api_url).expect("an address"), ..options };
+    bot_of(api_url, TelegramOptions { token: "7:test".into(), ..options })
+}
+
+/// The same, with a token of its own.
+pub(crate) fn bot_of(api_url: &str, options: TelegramOptions) -> Telegram {
+    let options = TelegramOptions { api_url: Url::parse(api_url).expect("an address"), ..options };
     let http = Client::builder().connect_timeout(Duration::from_secs(5)).build().expect("a client");
     Telegram::new(ChannelId::new("telegram", "main"), options, Arc::new(SystemClock), http).expect("sound options")
 }

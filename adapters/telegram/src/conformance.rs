@@ -1,0 +1,197 @@
+//! The channel suite, against the Bot API double.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use rejoinder_core::{
+    ChannelAdapter, ConversationRef, Directed, EventKind, InboundEvent, Scope, Sender, SenderKind, Timestamp,
+    conformance::channel::{Becomes, Fixture, PlatformDouble, Trouble, text},
+};
+use rejoinder_telegram_double::{ApiError, Fault, Outage, Person, TelegramDouble};
+use serde_json::{Value, json};
+
+use crate::{Telegram, TelegramOptions, check::BotProfile, normalise::Reader, said::Said, tests};
+
+struct Double {
+    telegram: TelegramDouble,
+    adapter: Arc<Telegram>,
+    ada: Person,
+    asked: i64,
+    numbers: AtomicI64,
+}
+
+async fn double() -> Double {
+    let telegram = TelegramDouble::start().await;
+    let options = TelegramOptions { token: telegram.token().into(), ..TelegramOptions::default() };
+    let adapter = Arc::new(tests::bot_of(&telegram.url(), options));
+    let ada = telegram.person_called("Ada", "ada_l");
+    let asked = ada.says("hello");
+    Double { telegram, adapter, ada, asked, numbers: AtomicI64::new(9_000) }
+}
+
+impl Double {
+    fn me(&self) -> BotProfile {
+        let bot = self.telegram.bot();
+        BotProfile { id: bot.id, username: bot.username, ..BotProfile::default() }
+    }
+
+    fn from(&self) -> Value {
+        json!({"id": self.ada.id(), "is_bot": false, "first_name": "Ada", "username": "ada_l"})
+    }
+
+    fn chat(&self) -> Value {
+        json!({"id": self.ada.id(), "type": "private", "first_name": "Ada"})
+    }
+
+    fn message(&self, number: i64, fields: Value) -> String {
+        let Value::Object(fields) = fields else { unreachable!("fields are an object") };
+        let mut message =
+            json!({"message_id": number, "date": 1_700_000_000, "from": self.from(), "chat": self.chat()});
+        message.as_object_mut().expect("an object").extend(fields);
+        json!({"update_id": number, "message": message}).to_string()
+    }
+
+    fn event(&self, number: i64, text: &str) -> InboundEvent {
+        InboundEvent {
+            conversation: self.conversation(),
+            chat: rejoinder_core::ChatKind::Direct,
+            external_id: format!("{}:{number}", self.ada.id()),
+            revision: 0,
+            message_id: Some(number.to_string()),
+            sender: Sender {
+                id: self.ada.id().to_string(),
+                name: Some("Ada".to_owned()),
+                username: Some("ada_l".to_owned()),
+                kind: SenderKind::Person,
+            },
+            kind: EventKind::Message,
+            directed: Directed::DirectChat,
+            text: text.to_owned(),
+            attachments: Vec::new(),
+            quoted: None,
+            patience: None,
+            amends: None,
+            more_within: None,
+            received_at: Timestamp::from_millis(0),
+            raw: String::new(),
+        }
+    }
+}
+
+#[async_trait]
+impl PlatformDouble for Double {
+    fn adapter(&self) -> Arc<dyn ChannelAdapter> {
+        Arc::clone(&self.adapter) as Arc<dyn ChannelAdapter>
+    }
+
+    fn conversation(&self) -> ConversationRef {
+        ConversationRef::new(self.adapter.channel().clone(), &self.ada.id().to_string())
+    }
+
+    fn fixtures(&self) -> Vec<Fixture> {
+        let fixture = |name, payload: String, becomes| Fixture { name, payload, becomes };
+        let us = json!({"id": self.telegram.bot().id, "is_bot": true, "first_name": "Rejoinder"});
+        let edited = json!({"update_id": 4, "edited_message": {"message_id": 2, "date": 1, "edit_date": 5,
+            "from": self.from(), "chat": self.chat(), "text": "hello!"}});
+        let edit =
+            InboundEvent { revision: 5, amends: Some(rejoinder_core::Amends::Replaces), ..self.event(2, "hello!") };
+        let unknown = InboundEvent {
+            external_id: "update:5".to_owned(),
+            kind: EventKind::Other,
+            chat: rejoinder_core::ChatKind::Group,
+            message_id: None,
+            sender: Sender { id: "0".to_owned(), name: None, username: None, kind: SenderKind::OtherAgent },
+            directed: Directed::Ambient,
+            ..self.event(5, "")
+        };
+        vec![
+            fixture(
+                "a message",
+                self.message(2, json!({"text": "hello"})),
+                Becomes::Event(Box::new(self.event(2, "hello"))),
+            ),
+            fixture("our own", self.message(3, json!({"text": "hello", "from": us})), Becomes::OurOwn),
+            fixture("an edit", edited.to_string(), Becomes::Event(Box::new(edit))),
+            fixture(
+                "of another year",
+                json!({"update_id": 5, "of_another_year": {"chat": self.chat()}}).to_string(),
+                Becomes::Event(Box::new(unknown)),
+            ),
+        ]
+    }
+
+    fn normalise(&self, payload: &str) -> Option<InboundEvent> {
+        let (me, said) = (self.me(), Said::default());
+        let now = Timestamp::from_millis(0);
+        Some(Reader { channel: self.adapter.channel(), me: &me, said: &said, now }.read(payload).event)
+    }
+
+    fn fresh_payload(&self) -> String {
+        let number = self.numbers.fetch_add(1, Ordering::SeqCst);
+        self.message(number, json!({"text": "hello again"}))
+    }
+
+    fn persons_message(&self) -> String {
+        self.asked.to_string()
+    }
+
+    async fn next(&self, trouble: Trouble) -> bool {
+        let on_send = |fault: Fault| self.telegram.fault(fault.on("sendMessage"));
+        match trouble {
+            Trouble::Limit { retry_after, scope } => {
+                if scope == Scope::Account {
+                    // It shows by others being limited, too.
+                    for name in ["Bob", "Cyd"] {
+                        let other = self.telegram.person(name).id().to_string();
+                        let other = ConversationRef::new(self.adapter.channel().clone(), &other);
+                        on_send(Fault::too_many(retry_after.as_secs()));
+                        let limited = self.adapter.deliver(&text(&other, "hello").build()).await;
+                        assert!(limited.is_err(), "{limited:?}");
+                    }
+                }
+                on_send(Fault::too_many(retry_after.as_secs()));
+            }
+            Trouble::LoseResponse => on_send(Fault::lost_answer()),
+            Trouble::Refuse => on_send(Fault::refuse(ApiError::forbidden("bot was blocked by the user"))),
+            Trouble::Unauthorized => on_send(Fault::refuse(ApiError::new(401, "Unauthorized"))),
+            // Telegram never says so; it is what a connection that cannot be opened means.
+            Trouble::Fail => self.telegram.outage(Outage::Refuse),
+        }
+        true
+    }
+
+    async fn shown(&self) -> Vec<String> {
+        self.telegram.said(self.ada.id())
+    }
+
+    async fn brings(&self, payload: String) {
+        let update: Value = serde_json::from_str(&payload).expect("an update");
+        assert!(self.telegram.update("message", &update["message"]), "the bot gets messages");
+    }
+
+    async fn is_acknowledged(&self, _payload: &str) -> bool {
+        self.telegram.look(|view| view.pending_updates()) == 0
+    }
+}
+
+rejoinder_core::channel_conformance!(double());
+
+/// The account is not meant when one chat alone is limited.
+#[tokio::test]
+async fn a_limit_of_one_chat_is_its_own() {
+    let double = double().await;
+    double.next(Trouble::Limit { retry_after: Duration::from_secs(3), scope: Scope::Conversation }).await;
+
+    let limited = double.adapter.deliver(&text(&double.conversation(), "hello").build()).await;
+
+    assert!(
+        matches!(limited, Err(rejoinder_core::DeliveryError::Limited { scope: Scope::Conversation, .. })),
+        "{limited:?}"
+    );
+}

@@ -1,0 +1,212 @@
+//! What people see.
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use rejoinder_core::{Attachment, ChannelAdapter, FetchError};
+use rejoinder_telegram_double::{ApiError, Fault, TelegramDouble};
+
+use crate::support::{Gateway, LABEL, SILENT, bot, options};
+
+#[tokio::test]
+async fn markdown_is_shown_as_what_it_means() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = Gateway::start(&telegram).await;
+
+    ada.says("say **so** https://example.org");
+
+    let answer = ada.hears("so https://example.org").await;
+    assert!(answer.entities.iter().any(|entity| entity.kind == "bold"), "{answer:?}");
+    assert!(!answer.link_preview);
+    assert_eq!(answer.reply_to, None, "a private chat needs no links");
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_not_understood_is_sent_once_more_as_plain_text() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = Gateway::start(&telegram).await;
+    telegram.fault(Fault::refuse(ApiError::bad_request("can't parse entities: no")).on("sendMessage"));
+
+    ada.says("say **so**");
+
+    let answer = ada.hears("so").await;
+    assert!(answer.entities.is_empty());
+    gateway.stop().await;
+}
+
+/// A13, A20: silence in a private chat has words.
+#[tokio::test]
+async fn a_silent_agent_is_spoken_for() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = Gateway::start(&telegram).await;
+
+    ada.says("stay silent");
+
+    ada.hears(SILENT).await;
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_reaction_is_one_that_telegram_has() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = Gateway::start(&telegram).await;
+
+    let asked = ada.says("react ✅");
+
+    ada.finds("the reaction", |message| message.id == asked && message.our_reactions == ["👍"]).await;
+    gateway.stop().await;
+}
+
+/// K7.
+#[tokio::test]
+async fn a_long_answer_comes_in_parts() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = Gateway::start(&telegram).await;
+    let words: Vec<String> = (0..600).map(|number| format!("🎉{number}")).collect();
+
+    ada.says(&format!("say {}", words.join(" ")));
+
+    gateway.agent_has(1).await;
+    gateway.settles().await;
+    assert_eq!(telegram.said(ada.id()).join(" "), words.join(" "));
+    gateway.stop().await;
+}
+
+/// D7.
+#[tokio::test]
+async fn what_may_have_arrived_is_sent_again_with_a_label() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = Gateway::start(&telegram).await;
+    telegram.fault(Fault::lost_answer().on("sendMessage"));
+
+    ada.says("say once");
+
+    ada.hears(&format!("{LABEL}\n\nonce")).await;
+    gateway.settles().await;
+    assert_eq!(telegram.said(ada.id()).len(), 2);
+    gateway.stop().await;
+}
+
+/// H4: waiting out a limit shows nothing twice.
+#[tokio::test]
+async fn a_limit_is_waited_out() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = Gateway::start(&telegram).await;
+    telegram.fault(Fault::too_many(1).on("sendMessage"));
+
+    ada.says("say later");
+
+    ada.hears("later").await;
+    gateway.settles().await;
+    assert_eq!(telegram.said(ada.id()), ["later"]);
+    gateway.stop().await;
+}
+
+/// A18: nobody is there any more; it is a dead letter, and not tried again.
+#[tokio::test]
+async fn whoever_blocked_us_is_left_alone() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = Gateway::start(&telegram).await;
+    ada.says("begin it");
+    gateway.agent_has(1).await;
+
+    ada.blocks();
+    gateway.agent_goes_on();
+
+    gateway.settles().await;
+    let refused = telegram.calls("sendMessage").into_iter().filter(|call| call.error().is_some()).count();
+    assert!((1..=3).contains(&refused), "{refused} tries");
+}
+
+#[tokio::test]
+async fn typing_is_shown_while_the_agent_is_at_work() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = Gateway::start(&telegram).await;
+
+    ada.says("begin it");
+
+    telegram.called("sendChatAction", 1).await;
+    gateway.agent_goes_on();
+    ada.finds("the answer", |message| message.ours && message.text.contains("that is all")).await;
+    gateway.settles().await;
+    assert!(telegram.look(|view| view.typing(ada.id())).iter().all(|notice| !notice.shown));
+    gateway.stop().await;
+}
+
+/// K3.
+#[tokio::test]
+async fn a_file_of_the_answers_own_is_uploaded() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = Gateway::start(&telegram).await;
+
+    let data = BASE64_STANDARD.encode(b"a whole cat");
+    ada.says(&format!("send image/png data:image/png;base64,{data}"));
+
+    let photo = ada.finds("the photo", |message| message.media.as_deref() == Some("photo")).await;
+    ada.hears("Here it is.").await;
+    assert_eq!(telegram.look(|view| view.file(ada.id(), photo.id)).as_deref(), Some(&b"a whole cat"[..]));
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_file_that_came_in_is_sent_back_by_its_id() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = Gateway::start(&telegram).await;
+    ada.sends_document("a.txt", "text/plain", b"words", "say thanks");
+    ada.hears("thanks").await;
+    let url = gateway.agent_has(1).await.attachments[0].attachment.url.clone();
+
+    ada.says(&format!("send text/plain {url}"));
+
+    let sent = ada.finds("the file", |message| message.ours && message.media.as_deref() == Some("document")).await;
+    assert_eq!(telegram.look(|view| view.file(ada.id(), sent.id)).as_deref(), Some(&b"words"[..]));
+    gateway.stop().await;
+}
+
+/// K2: a file that is not taken is named, and the words are there in any case.
+#[tokio::test]
+async fn a_file_that_telegram_cannot_fetch_is_linked() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = Gateway::start(&telegram).await;
+    let refuse = || Fault::refuse(ApiError::bad_request("failed to get HTTP URL content"));
+    telegram.fault(refuse().on("sendPhoto"));
+    telegram.fault(refuse().on("sendDocument"));
+
+    ada.says("send image/png https://example.org/cat.png");
+
+    let link = ada.hears("📎 cat.png").await;
+    assert!(link.entities.iter().any(|entity| entity.kind == "text_link"), "{link:?}");
+    ada.hears("Here it is.").await;
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn files_are_fetched_within_bounds() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = Gateway::start(&telegram).await;
+    ada.sends_document("a.txt", "text/plain", b"words", "one");
+    ada.sends_large_document("b.bin", 21 << 20);
+    gateway.agent_has(2).await;
+    let files: Vec<Attachment> =
+        gateway.turns().into_iter().flat_map(|turn| turn.attachments).map(|file| file.attachment).collect();
+    let bot = bot(options(&telegram));
+
+    assert_eq!(bot.fetch(&files[0], 100).await.expect("a file"), b"words");
+    assert!(matches!(bot.fetch(&files[0], 4).await, Err(FetchError::TooLarge { limit: 4 })));
+    assert!(matches!(bot.fetch(&files[1], usize::MAX).await, Err(FetchError::TooLarge { .. })));
+    let elsewhere = Attachment { url: "http://127.0.0.1/".to_owned(), ..files[0].clone() };
+    assert!(matches!(bot.fetch(&elsewhere, 100).await, Err(FetchError::NotOurs(_))));
+    gateway.stop().await;
+}

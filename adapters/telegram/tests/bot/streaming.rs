@@ -1,0 +1,115 @@
+//! The text of a run that is still going on.
+
+use rejoinder_telegram::{Streaming, TelegramOptions};
+use rejoinder_telegram_double::{ApiError, Fault, Person, TelegramDouble};
+
+use crate::support::{Gateway, bot, options};
+
+async fn streaming(telegram: &TelegramDouble, streaming: Streaming) -> Gateway {
+    Gateway::with(bot(TelegramOptions { streaming, ..options(telegram) })).await
+}
+
+fn ours(ada: &Person) -> Vec<String> {
+    ada.sees().into_iter().filter(|message| message.ours).map(|message| message.text).collect()
+}
+
+/// A4, B10, B13.
+#[tokio::test]
+async fn a_draft_is_a_message_that_becomes_the_answer() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = streaming(&telegram, Streaming::Edit).await;
+    ada.says("begin It is so");
+    let draft = ada.hears("It is so").await;
+
+    gateway.agent_goes_on();
+
+    let answer = ada.hears("It is so and that is all.").await;
+    assert_eq!(answer.id, draft.id);
+    gateway.settles().await;
+    assert_eq!(ours(&ada), ["It is so and that is all."]);
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_draft_in_a_group_is_linked_to_what_it_answers() {
+    let telegram = TelegramDouble::start().await;
+    let friends = telegram.supergroup("Friends");
+    let ada = telegram.person("Ada").at(&friends);
+    let gateway = streaming(&telegram, Streaming::Edit).await;
+
+    let asked = ada.says(&format!("@{} begin It is so", telegram.bot().username));
+
+    assert_eq!(ada.hears("It is so").await.reply_to, Some(asked));
+    gateway.agent_goes_on();
+    gateway.stop().await;
+}
+
+/// The message was removed by somebody: the answer is one of its own.
+#[tokio::test]
+async fn a_draft_that_is_gone_leaves_the_answer() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = streaming(&telegram, Streaming::Edit).await;
+    ada.says("begin It is so");
+    let draft = ada.hears("It is so").await;
+
+    ada.deletes(draft.id);
+    gateway.agent_goes_on();
+
+    ada.hears("It is so and that is all.").await;
+    gateway.settles().await;
+    assert_eq!(ours(&ada).len(), 1);
+    gateway.stop().await;
+}
+
+/// A6: a draft settles nothing.
+#[tokio::test]
+async fn a_draft_may_be_no_message() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = streaming(&telegram, Streaming::Draft).await;
+    ada.says("begin It is so");
+    let draft = telegram.until("the draft is shown", |view| view.draft(ada.id(), None)).await;
+    assert_eq!((draft.text.as_str(), ours(&ada).len()), ("It is so", 0));
+
+    gateway.agent_goes_on();
+
+    ada.hears("It is so and that is all.").await;
+    gateway.settles().await;
+    assert_eq!(ours(&ada).len(), 1);
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_without_drafts_is_left_alone_with_them() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    telegram.fault(Fault::refuse(ApiError::new(404, "Not Found")).on("sendMessageDraft").forever());
+    let gateway = streaming(&telegram, Streaming::Draft).await;
+    for text in ["begin one", "begin two"] {
+        ada.says(text);
+        gateway.agent_goes_on();
+        gateway.settles().await;
+    }
+
+    ada.hears("two and that is all.").await;
+    gateway.settles().await;
+    assert!(telegram.calls("sendMessageDraft").len() <= 1);
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn without_streaming_there_is_the_answer_alone() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let gateway = streaming(&telegram, Streaming::Off).await;
+    ada.says("begin It is so");
+    gateway.agent_has(1).await;
+
+    gateway.agent_goes_on();
+
+    let answer = ada.hears("It is so and that is all.").await;
+    assert!(answer.edits.is_empty());
+    gateway.stop().await;
+}
