@@ -23,6 +23,7 @@ use crate::{
     Telegram,
     api::ApiError,
     capabilities::Drafts,
+    check,
     format::{Formatted, MESSAGE_UNITS, PART_UNITS, format, parts, utf16_len},
     normalise::pick_data,
     payload::Sent,
@@ -51,6 +52,9 @@ impl Telegram {
         content: &Content,
         reply_to: Option<&str>,
     ) -> Result<Receipt, DeliveryError> {
+        if delivery.label().is_some() {
+            self.answers(address).await?;
+        }
         let reply = reply(address, reply_to, delivery.via());
         if let [file] = &content.attachments[..] {
             return self.send_file(delivery, address, file, &labelled(&content.text, delivery.label()), reply).await;
@@ -64,6 +68,16 @@ impl Telegram {
         payload.reply_parameters = reply;
         payload.reply_markup = keyboard.map(ReplyMarkup::InlineKeyboard);
         self.send_message(delivery, address, payload, Kind::New).await
+    }
+
+    /// Whether Telegram is there. What may have been sent is sent once more, and once only: that is not
+    /// spent on an outage.
+    async fn answers(&self, address: &Address) -> Result<(), DeliveryError> {
+        match check::who_am_i(&self.api).await {
+            Ok(_) => Ok(()),
+            Err(ApiError::NoAnswer(detail)) => Err(DeliveryError::NotSent { retry_after: None, detail }),
+            Err(error) => Err(self.judge(address, error, Kind::Again)),
+        }
     }
 
     fn message(&self, address: &Address, said: Formatted) -> SendMessage {
@@ -134,7 +148,7 @@ impl Telegram {
             Ok(_) => {}
             Err(ApiError::Refused(refusal)) if refusal.is_not_modified() => {}
             Err(ApiError::Refused(refusal)) if refusal.is_gone() => {
-                return Err(DeliveryError::Refused(refusal.to_string()));
+                return Err(DeliveryError::Gone(refusal.to_string()));
             }
             Err(error) => return Err(self.judge(address, error, Kind::Again)),
         }
