@@ -14,7 +14,7 @@ use crate::{process, workspace::Workspace};
 /// target/bench/all.json, or under the name of what was measured, with every round.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// What to measure: hooks, start or waiting; everything when left out.
+    /// What to measure: hooks, start, waiting or telegram; everything when left out.
     name: Option<String>,
     /// Options of the bench; `cargo xtask bench -- --help` lists them.
     #[arg(last = true)]

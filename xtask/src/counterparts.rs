@@ -1,7 +1,7 @@
 //! What the end-to-end tests talk to that is not ours: servers, clients, a browser.
 //!
 //! Everything goes into `target/counterparts` and nothing is installed twice. What is pinned stands
-//! in `tests/counterparts`.
+//! in `tests/counterparts`, and beside what only some tests use.
 //!
 //! To add something from a registry that is here already, add it there. To add another kind, write
 //! a module with a function like the ones in [`STEPS`], which makes sure of one thing and says
@@ -11,6 +11,7 @@ mod chromium;
 mod debian;
 mod faketime;
 mod node;
+mod python;
 mod stamp;
 
 use std::{
@@ -25,8 +26,12 @@ use anyhow::{Context, Result};
 use crate::workspace::Workspace;
 
 /// What is set up, in order.
-const STEPS: &[(&str, Step)] =
-    &[("node packages", node::install), ("chromium", chromium::install), ("faketime", faketime::install)];
+const STEPS: &[(&str, Step)] = &[
+    ("node packages", node::install),
+    ("python packages", python::install),
+    ("chromium", chromium::install),
+    ("faketime", faketime::install),
+];
 
 type Step = fn(&Places) -> Result<Found>;
 
@@ -40,7 +45,9 @@ enum Found {
 
 /// Where a step reads and writes.
 struct Places {
-    /// What is pinned: `tests/counterparts`.
+    /// Where the tests are: `tests`.
+    tests: PathBuf,
+    /// What is pinned for all of them: `tests/counterparts`.
     pinned: PathBuf,
     /// Where it is installed: `target/counterparts`.
     installed: PathBuf,
@@ -49,6 +56,7 @@ struct Places {
 /// All that was set up.
 pub(crate) struct Counterparts {
     folder: PathBuf,
+    python: PathBuf,
     chromium: PathBuf,
     faketime: PathBuf,
 }
@@ -57,6 +65,11 @@ impl Counterparts {
     /// The folder with `node_modules`.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The Python that has the packages.
+    pub(crate) fn python(&self) -> &Path {
+        &self.python
     }
 
     /// The browser.
@@ -77,6 +90,7 @@ impl Counterparts {
 /// When a tool is missing or an installation fails; the message says what to do.
 pub(crate) fn set_up(workspace: &Workspace) -> Result<Counterparts> {
     let places = Places {
+        tests: workspace.root().join("tests"),
         pinned: workspace.root().join("tests/counterparts"),
         installed: workspace.target().join("counterparts"),
     };
@@ -94,5 +108,10 @@ pub(crate) fn set_up(workspace: &Workspace) -> Result<Counterparts> {
             Found::Installed => println!("installed in {:.1} s", started.elapsed().as_secs_f64()),
         }
     }
-    Ok(Counterparts { chromium: chromium::path(), faketime: faketime::path(), folder: places.installed })
+    Ok(Counterparts {
+        python: python::path(&places.installed),
+        chromium: chromium::path(),
+        faketime: faketime::path(),
+        folder: places.installed,
+    })
 }

@@ -13,9 +13,9 @@ use crate::{counterparts, process, tally::Tally, workspace::Workspace};
 
 /// Set up what the tests need, then run all tests.
 ///
-/// Needs Node.js 20.15 or newer with npm. What can be installed is installed into target/counterparts, once; a
-/// Chromium or libfaketime that is missing is installed with apt-get (set CHROMIUM to the path of one you have to use
-/// that instead).
+/// Needs Node.js 20.15 or newer with npm. What can be installed is installed into target/counterparts, once;
+/// a Python (3.11 or newer), a Chromium or a libfaketime that is missing is installed with apt-get (set
+/// CHROMIUM to the path of one you have to use that instead).
 ///
 /// The last line is `N passed, N failed`.
 #[derive(Args)]
@@ -37,6 +37,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     cargo.arg("--no-fail-fast").arg("--").args(&arguments.filters);
     cargo.env("REJOINDER_BIN", workspace.binary("debug"));
     cargo.env("REJOINDER_COUNTERPARTS", counterparts.folder());
+    cargo.env("REJOINDER_PYTHON", counterparts.python());
     cargo.env("CHROMIUM", counterparts.chromium());
     cargo.env("REJOINDER_FAKETIME", counterparts.faketime());
     cargo.stdout(Stdio::piped());

@@ -1,6 +1,8 @@
 //! People and groups, as a test leads them.
 
-use std::{fmt, sync::Arc};
+#![expect(clippy::must_use_candidate, reason = "what people do is done for what comes of it, not for its id")]
+
+use std::{fmt, sync::Arc, time::Instant};
 
 use axum::body::Bytes;
 use serde_json::{Map, Value, json};
@@ -11,7 +13,7 @@ use crate::{
     text::{Entity, Formatted},
     view::{Button, View, VisibleMessage},
     world::{
-        World,
+        ANONYMOUS, World,
         chat::{ChatKind, Standing},
         message::{Author, Content, NewMessage},
     },
@@ -206,7 +208,7 @@ impl Person {
 
     /// Sends a photo; the caption may be empty.
     pub fn sends_photo(&self, bytes: &[u8], caption: &str) -> i64 {
-        self.sends_file(Sent { caption, ..Sent::new(Kind::Photo, bytes) })
+        self.sends_file(&Sent { caption, ..Sent::new(Kind::Photo, bytes) })
     }
 
     /// Sends several photos at once: as many messages, of one album, with the caption on the first.
@@ -215,7 +217,7 @@ impl Person {
         let send = |(at, bytes): (usize, &&[u8])| {
             let caption = if at == 0 { caption } else { "" };
             let mut world = self.shared.lock();
-            let content = content(&mut world, Sent { caption, ..Sent::new(Kind::Photo, bytes) });
+            let content = content(&mut world, &Sent { caption, ..Sent::new(Kind::Photo, bytes) });
             let mut new = self.new_message(content);
             new.album = Some(album.clone());
             world.posts(self.chat, new)
@@ -226,22 +228,22 @@ impl Person {
     /// Sends a file; the caption may be empty.
     pub fn sends_document(&self, name: &str, media_type: &str, bytes: &[u8], caption: &str) -> i64 {
         let sent = Sent::new(Kind::Document, bytes);
-        self.sends_file(Sent { name: Some(name), media_type: Some(media_type), caption, ..sent })
+        self.sends_file(&Sent { name: Some(name), media_type: Some(media_type), caption, ..sent })
     }
 
     /// Sends a file that says it has so many bytes.
     pub fn sends_large_document(&self, name: &str, size: u64) -> i64 {
-        self.sends_file(Sent { name: Some(name), size: Some(size), ..Sent::new(Kind::Document, b"large") })
+        self.sends_file(&Sent { name: Some(name), size: Some(size), ..Sent::new(Kind::Document, b"large") })
     }
 
     /// Sends a voice message.
     pub fn sends_voice(&self, bytes: &[u8]) -> i64 {
-        self.sends_file(Sent { media_type: Some("audio/ogg"), ..Sent::new(Kind::Voice, bytes) })
+        self.sends_file(&Sent { media_type: Some("audio/ogg"), ..Sent::new(Kind::Voice, bytes) })
     }
 
     /// Sends a sticker that stands for an emoji.
     pub fn sends_sticker(&self, emoji: &str) -> i64 {
-        let mut content = content(&mut self.shared.lock(), Sent::new(Kind::Sticker, b"webp"));
+        let mut content = content(&mut self.shared.lock(), &Sent::new(Kind::Sticker, b"webp"));
         if let Some(sticker) = content.fields.get_mut("sticker") {
             sticker["emoji"] = emoji.into();
         }
@@ -265,7 +267,7 @@ impl Person {
         self.posts(Content { fields, ..Content::default() }, None, None)
     }
 
-    pub(crate) fn sends_file(&self, sent: Sent<'_>) -> i64 {
+    pub(crate) fn sends_file(&self, sent: &Sent<'_>) -> i64 {
         let mut world = self.shared.lock();
         let content = content(&mut world, sent);
         world.posts(self.chat, self.new_message(content))
@@ -307,6 +309,18 @@ impl Person {
         self.finds(text, |message| message.ours && message.text == text).await
     }
 
+    /// Waits for the message that comes after `message`, and gives when it came. Looks at nothing else: for
+    /// crowds that count.
+    ///
+    /// # Panics
+    /// When there is none within [`PATIENCE`].
+    pub async fn gets_next(&self, message: i64) -> Instant {
+        let changed = Arc::clone(&self.shared.lock().chat(self.chat).changed);
+        let look = |view: View<'_>| view.arrived(self.chat, message + 1);
+        let found = self.shared.wait(&changed, PATIENCE, look).await;
+        found.unwrap_or_else(|| panic!("waited {PATIENCE:?} in vain for what comes after message {message}"))
+    }
+
     /// Waits until a message of the chat is as `wanted`; gives the latest that is.
     ///
     /// # Panics
@@ -319,8 +333,8 @@ impl Person {
     }
 }
 
-fn content(world: &mut World, sent: Sent<'_>) -> Content {
-    let Sent { kind, name, media_type, bytes, caption, size } = sent;
+fn content(world: &mut World, sent: &Sent<'_>) -> Content {
+    let &Sent { kind, name, media_type, bytes, caption, size } = sent;
     let file = world.add_file(kind.folder(), name, media_type, Bytes::copy_from_slice(bytes));
     file.size = size.unwrap_or(file.size);
     let shown = kind.show(file);
@@ -353,9 +367,7 @@ impl Group {
 
     /// A new topic; gives its thread id.
     pub fn topic(&self, name: &str) -> i64 {
-        let mut world = self.shared.lock();
-        let anonymous = world.anonymous();
-        world.add_topic(self.id, anonymous, name)
+        self.shared.lock().add_topic(self.id, ANONYMOUS, name)
     }
 
     /// A post of the channel itself.
@@ -385,9 +397,7 @@ impl Group {
     }
 
     fn bot_is(&self, standing: Standing) {
-        let mut world = self.shared.lock();
-        let by = world.anonymous();
-        world.stands(self.id, by, standing);
+        self.shared.lock().stands(self.id, ANONYMOUS, standing);
     }
 
     /// Only these emoji may be used here.

@@ -129,6 +129,11 @@ impl<'a> View<'a> {
         Some(visible(chat, chat.messages.get(&id)?, self.world.bot.id))
     }
 
+    /// When a message came.
+    pub(crate) fn arrived(&self, chat: i64, id: i64) -> Option<Instant> {
+        self.world.chats.get(&chat)?.messages.get(&id).map(|message| message.arrived)
+    }
+
     /// The draft that is shown in a chat, if one is.
     #[must_use]
     pub fn draft(&self, chat: i64, thread: Option<i64>) -> Option<Draft> {
@@ -210,7 +215,7 @@ impl<'a> View<'a> {
         self.world.file(id?).map(|file| file.bytes.to_vec())
     }
 
-    fn chat(&self, id: i64) -> Option<&'a Chat> {
+    fn chat(self, id: i64) -> Option<&'a Chat> {
         self.world.chats.get(&id)
     }
 }

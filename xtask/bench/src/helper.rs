@@ -34,6 +34,7 @@ impl Helper {
             Server::Agent { stall: true } => command.args(["agent", "--stall"]),
             Server::Echo => command.arg("echo"),
             Server::Proxy { agent } => command.args(["proxy", "--agent", agent]),
+            Server::Bot { api, token } => command.args(["bot", "--api", api, "--token", token]),
         };
         let mut process = command.spawn().with_context(|| format!("cannot start {server:?}"))?;
         let said = process.stdout.take().context("a server has no output")?;

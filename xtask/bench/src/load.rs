@@ -159,12 +159,12 @@ async fn call(course: Arc<Course>, caller: usize, mut client: Client) -> Result<
 }
 
 /// Microseconds up to a minute, to three digits.
-fn histogram() -> Result<Histogram<u64>> {
+pub(crate) fn histogram() -> Result<Histogram<u64>> {
     Ok(Histogram::new_with_bounds(1, 60_000_000, 3)?)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "microseconds and counts of a bench are far below 2^52")]
-fn report(latencies: &Histogram<u64>, seconds: f64, last: &[u8]) -> Result<Report> {
+pub(crate) fn report(latencies: &Histogram<u64>, seconds: f64, last: &[u8]) -> Result<Report> {
     ensure!(!latencies.is_empty(), "nothing was answered in time");
     let ms = |micros: u64| micros as f64 / 1000.0;
     Ok(Report {

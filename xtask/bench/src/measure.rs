@@ -2,6 +2,7 @@
 
 mod hooks;
 mod start;
+mod telegram;
 mod waiting;
 
 use std::{fmt, path::PathBuf, time::Duration};
@@ -34,6 +35,8 @@ pub(crate) enum Measurement {
     Start,
     /// Memory and recovery with many waiting turns.
     Waiting,
+    /// Conversations on Telegram, beside a bare bot.
+    Telegram,
 }
 
 impl fmt::Display for Measurement {
@@ -42,6 +45,7 @@ impl fmt::Display for Measurement {
             Self::Hooks => "hooks",
             Self::Start => "start",
             Self::Waiting => "waiting",
+            Self::Telegram => "telegram",
         })
     }
 }
@@ -62,6 +66,7 @@ impl Measurement {
             Self::Hooks => hooks::round(bench).await,
             Self::Start => start::round(bench).await,
             Self::Waiting => waiting::round(bench).await,
+            Self::Telegram => telegram::round(bench).await,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The servers that stand beside the gateway.
 
 pub(crate) mod agent;
+pub(crate) mod bot;
 pub(crate) mod echo;
 pub(crate) mod proxy;
 
@@ -35,6 +36,15 @@ pub(crate) enum Server {
         #[arg(long)]
         agent: String,
     },
+    /// A Telegram bot that asks nobody and keeps nothing.
+    Bot {
+        /// Where the Bot API is.
+        #[arg(long)]
+        api: String,
+        /// The bot's token there.
+        #[arg(long)]
+        token: String,
+    },
 }
 
 /// What the hooks of echo and proxy take.
@@ -66,6 +76,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         Server::Agent { stall } => agent::router(stall),
         Server::Echo => echo::router(),
         Server::Proxy { agent } => proxy::router(&agent)?,
+        Server::Bot { api, token } => bot::router(&api, &token)?,
     };
     let (ended, end) = oneshot::channel();
     std::thread::spawn(move || {

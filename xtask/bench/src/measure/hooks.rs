@@ -96,7 +96,7 @@ async fn all(bench: &Bench, server: SocketAddr) -> Result<Loaded> {
     })
 }
 
-fn plan(bench: &Bench, server: SocketAddr, callers: u32) -> Plan {
+pub(super) fn plan(bench: &Bench, server: SocketAddr, callers: u32) -> Plan {
     let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     Plan {
         server,
