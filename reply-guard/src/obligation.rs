@@ -80,6 +80,9 @@ pub struct Obligation {
     hard_at: Option<Timestamp>,
     /// Runs of the current agent.
     runs: u32,
+    /// How many of them were taken back, and do not count.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    taken_back: u32,
     claims: u32,
     /// Whether an attempt on the latest claim had an unknown result.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -121,6 +124,7 @@ impl Obligation {
             soft_at: soft.filter(|_| owed == Expectation::Answer).map(|soft| now + soft),
             hard_at: None,
             runs: 0,
+            taken_back: 0,
             claims: 0,
             in_doubt: false,
             deferrals: 0,
@@ -251,6 +255,7 @@ impl Obligation {
             Event::Expired { claim, reason } => self.expired(claim, reason, &mut step),
             Event::Lost { claim, idempotent } => self.lost(claim, idempotent, &mut step),
             Event::Recovered => self.recovered(&mut step),
+            Event::TakenBack => self.taken_back(&mut step),
             Event::Cancelled { by } => self.cancelled(by, &mut step),
             Event::Merged { into } => self.merged(into, &mut step),
             Event::MergeSettled => {
@@ -266,4 +271,9 @@ impl Obligation {
         }
         Decision { effects: step.effects }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_zero(count: &u32) -> bool {
+    *count == 0
 }

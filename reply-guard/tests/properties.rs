@@ -41,6 +41,7 @@ fn events() -> impl Strategy<Value = Event> {
         2 => Just(Event::Failed("broken".to_owned())),
         1 => Just(Event::Unreadable("no key".to_owned())),
         2 => Just(Event::Recovered),
+        1 => Just(Event::TakenBack),
         1 => Just(Event::Cancelled { by: "t9".to_owned() }),
         1 => Just(Event::Merged { into: "t2".to_owned() }),
         1 => Just(Event::MergeSettled),
@@ -110,12 +111,20 @@ struct Turn {
     policy: Policy,
     now: Timestamp,
     seen: Seen,
+    /// How many of the current agent's runs were taken back.
+    taken_back: u32,
 }
 
 impl Turn {
     fn open(owed: Expectation, policy: Policy) -> Self {
         let now = Timestamp::from_millis(0);
-        Self { obligation: Obligation::open(owed, &policy, None, now), policy, now, seen: Seen::default() }
+        Self {
+            obligation: Obligation::open(owed, &policy, None, now),
+            policy,
+            now,
+            seen: Seen::default(),
+            taken_back: 0,
+        }
     }
 
     fn take(&mut self, step: Step) -> Result<(), TestCaseError> {
@@ -147,6 +156,7 @@ impl Turn {
         self.see(&event);
         let is_begin = event == Event::Begin;
         let is_tick = event == Event::Tick;
+        self.taken_back += u32::from(event == Event::TakenBack && self.obligation.is_running());
         let effects = self.obligation.on(event, &self.policy, self.now).effects;
         self.check_effects(&before, &effects, is_begin)?;
         self.check_state(&before)?;
@@ -222,7 +232,10 @@ impl Turn {
                 }
                 Effect::Run { attempt, .. } => {
                     prop_assert!(is_begin && now.is_running());
-                    prop_assert!(*attempt >= 1 && *attempt <= self.policy.max_runs);
+                    if *attempt == 1 {
+                        self.taken_back = 0;
+                    }
+                    prop_assert!(*attempt >= 1 && *attempt <= self.policy.max_runs + self.taken_back);
                 }
                 Effect::RunAgain => prop_assert!(now.is_waiting()),
                 Effect::StopRun => prop_assert!(before.is_running() && !now.is_running()),

@@ -20,7 +20,7 @@ impl Obligation {
         let body = match &rung {
             Rung::Handoff(agent) => {
                 self.handoff = Some(agent.clone());
-                self.runs = 0;
+                (self.runs, self.taken_back) = (0, 0);
                 self.hard_at = None;
                 self.work = Work::Waiting;
                 self.reopen();

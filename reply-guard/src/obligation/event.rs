@@ -59,6 +59,9 @@ pub enum Event {
     },
     /// The gateway started again: a run that was in flight died with it.
     Recovered,
+    /// The gateway stops in good order and has ended the run in flight: it is run again, and this one does
+    /// not count.
+    TakenBack,
     /// The person called the turn off; `by` is the turn of the cancel command.
     Cancelled {
         /// The cancelling turn.

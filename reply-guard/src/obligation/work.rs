@@ -33,7 +33,7 @@ impl Obligation {
         if !self.is_undecided() || self.work != Work::Waiting {
             return;
         }
-        if self.runs >= step.policy.max_runs {
+        if !self.may_run_again(step) {
             self.work = Work::Idle;
             let why = format!("given to the agent {} times without an end", self.runs);
             return self.end(Candidate::Failed { cause: Cause::Error, why }, step);
@@ -50,6 +50,19 @@ impl Obligation {
         step.emit(Effect::Run { agent: self.handoff.clone(), attempt: self.runs });
     }
 
+    /// Whether the current agent may be given the turn once more.
+    const fn may_run_again(&self, step: &Step<'_>) -> bool {
+        self.runs.saturating_sub(self.taken_back) < step.policy.max_runs
+    }
+
+    /// The run in flight was ended because the gateway stops.
+    pub(super) fn taken_back(&mut self, step: &mut Step<'_>) {
+        if self.work == Work::Running {
+            self.taken_back += 1;
+            self.recovered(step);
+        }
+    }
+
     /// The run in flight died with the process.
     pub(super) fn recovered(&mut self, step: &mut Step<'_>) {
         if self.work != Work::Running {
@@ -60,7 +73,10 @@ impl Obligation {
             self.work = Work::Idle;
         } else {
             self.work = Work::Waiting;
-            step.emit(Effect::RunAgain);
+            // While what it sent itself is on its way, its place in line depends on the result.
+            if self.is_waiting() {
+                step.emit(Effect::RunAgain);
+            }
         }
     }
 
@@ -91,7 +107,7 @@ impl Obligation {
                 }
             }
             State::Deferred if passed(self.due()) => match self.work {
-                Work::Idle if self.runs < step.policy.max_runs => {
+                Work::Idle if self.may_run_again(step) => {
                     self.work = Work::Waiting;
                     if let Some(debt) = &mut self.debt {
                         debt.due = step.now + step.policy.hard_deadline;

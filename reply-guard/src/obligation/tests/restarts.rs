@@ -26,6 +26,23 @@ fn a_poison_turn_is_given_its_fallback_after_the_last_run() {
     assert_eq!(turn.on(Event::Recovered), no_effects());
 }
 
+/// D11, D13. A stop in good order is nobody's fault: what it cut off does not count, and what crashed does.
+#[test]
+fn a_run_that_was_taken_back_does_not_count() {
+    let mut turn = Turn::owed();
+    for number in 1..=5 {
+        assert_eq!(turn.on(Event::Begin), [format!("run {number}")]);
+        assert_eq!(turn.on(Event::TakenBack), ["run again"]);
+    }
+    for number in 6..=8 {
+        assert_eq!(turn.on(Event::Begin), [format!("run {number}")]);
+        assert_eq!(turn.on(Event::Recovered), ["run again"]);
+    }
+
+    assert_eq!(turn.on(Event::Begin), ["send 1: say error"]);
+    assert_eq!(turn.on(Event::TakenBack), no_effects());
+}
+
 /// D1.
 #[test]
 fn a_restart_changes_nothing_that_was_not_running() {
@@ -53,6 +70,7 @@ fn a_run_that_died_after_it_had_answered_is_not_run_again() {
 #[test]
 fn a_run_that_died_while_its_own_send_was_on_its_way_waits_for_the_result() {
     let recovered = || Turn::running().after([sent("hello"), Event::Recovered, Event::Begin]);
+    assert_eq!(Turn::running().after([sent("hello")]).on(Event::Recovered), no_effects());
 
     let mut turn = recovered();
     turn.shown_as("m1");
