@@ -79,10 +79,12 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         let conversations = &self.core.conversations;
+        // What waits in a chat that got another id may be another conversation's since.
+        let has_moved = self.core.address(&self.conversation) != self.conversation;
         conversations.seats.remove_if(&self.conversation, |_, taken| {
             // Somebody came to wait while the seat was being given back, or was not looked for. Said before
             // the seat is free, so that nobody new sits down before them.
-            if taken.more || std::thread::panicking() {
+            if taken.more || has_moved || std::thread::panicking() {
                 conversations.leave_to_scheduler();
             }
             true
@@ -104,9 +106,14 @@ impl Conversations {
 
     /// Ends the run `run` of `turn`, if it is the one that runs.
     pub(crate) fn stop(&self, conversation: &ConversationRef, turn: TurnId, run: u32) {
+        let is_meant = |taken: &Taken| (taken.turn, taken.run) == (turn, run);
         if let Some(taken) = self.seats.get(conversation)
-            && (taken.turn, taken.run) == (turn, run)
+            && is_meant(&taken)
         {
+            return taken.stop.cancel();
+        }
+        // It sits where its chat was before it got another id, or not at all.
+        if let Some(taken) = self.seats.iter().find(|taken| is_meant(taken)) {
             taken.stop.cancel();
         }
     }
@@ -138,6 +145,9 @@ impl Core {
         if self.stopping.is_cancelled() {
             return None;
         }
+        if self.former(conversation).iter().any(|former| self.conversations.seats.contains_key(former)) {
+            return None;
+        }
         let Entry::Vacant(vacant) = self.conversations.seats.entry(conversation.clone()) else { return None };
         let permit = permit()?;
         let stop = CancellationToken::new();
@@ -147,14 +157,24 @@ impl Core {
 
     /// Says that a stored turn of `conversation` waits for a run.
     pub(crate) fn line_up(self: &Arc<Self>, conversation: &ConversationRef, id: ConversationId, turn: TurnId) {
-        if let Some(mut taken) = self.conversations.seats.get_mut(conversation) {
-            taken.more = true;
+        if self.is_seated(conversation) {
             return;
         }
         match self.take_seat(conversation, turn) {
             Some(seat) => self.call_up(seat, id),
             None => self.conversations.leave_to_scheduler(),
         }
+    }
+
+    /// Whether somebody sits in a conversation; they are told that more waits there.
+    fn is_seated(&self, conversation: &ConversationRef) -> bool {
+        let seats = &self.conversations.seats;
+        let seat = seats.get_mut(conversation);
+        let seat = seat.or_else(|| self.former(conversation).iter().find_map(|former| seats.get_mut(former)));
+        seat.is_some_and(|mut taken| {
+            taken.more = true;
+            true
+        })
     }
 
     /// Runs what waits in a conversation, from a seat that was just taken.
@@ -193,6 +213,7 @@ impl Core {
     }
 
     async fn run_line(self: &Arc<Self>, mut seat: Seat, id: ConversationId) {
+        let mut awaited = None;
         while !self.stopping.is_cancelled() {
             let next = match self.store.next_waiting(id).await {
                 Ok(next) => next,
@@ -205,6 +226,16 @@ impl Core {
                 }
             };
             match next {
+                Some(turn) if awaited != Some(turn.id) && self.may_grow(&turn).is_some() => {
+                    // Once: a time that somebody else gave is no reason to wait for ever.
+                    awaited = Some(turn.id);
+                    let pause = self.may_grow(&turn).unwrap_or_default();
+                    tokio::select! {
+                        () = self.clock.sleep(pause) => {}
+                        () = self.stopping.cancelled() => return,
+                    }
+                    continue;
+                }
                 Some(turn) => {
                     let waiting = turn.id;
                     if !self.begin(turn, &mut seat).await {
@@ -223,6 +254,13 @@ impl Core {
                 return;
             }
         }
+    }
+
+    /// How long more of a turn may still follow, if it may.
+    fn may_grow(&self, turn: &TurnRecord) -> Option<Duration> {
+        let within = turn.event.more_within?;
+        let (until, now) = (turn.event.received_at + within, self.clock.now());
+        (until > now).then(|| until.since(now).min(within))
     }
 
     /// Begins a turn that has waited, and works on it when the guard lets it run. `false` when nothing
@@ -277,8 +315,7 @@ impl Core {
             after = Some(last.conversation_id);
             page.sort_unstable_by_key(|waiting| waiting.turn);
             for WaitingTurn { turn, conversation, conversation_id } in page {
-                if let Some(mut taken) = self.conversations.seats.get_mut(&conversation) {
-                    taken.more = true;
+                if self.is_seated(&conversation) {
                     continue;
                 }
                 let permit = tokio::select! {

@@ -87,13 +87,15 @@ pub enum EventKind {
 }
 
 /// How an event changes the turn that an earlier revision of it opened, while that turn waits. A turn
-/// that runs or has ended is not changed, and the event is kept.
+/// that runs or has ended is not changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Amends {
-    /// Its words take the place of the earlier ones (an edit). Opens no turn of its own.
+    /// Its words take the place of the earlier ones (an edit). Opens no turn of its own: it is kept where there
+    /// is nothing to change.
     Replaces,
-    /// It is more of the same (the next picture of an album). The first one opens the turn.
+    /// It is more of the same (the next picture of an album). The first one opens the turn, and so does one that
+    /// comes too late for it.
     Continues,
 }
 

@@ -53,6 +53,8 @@ pub(crate) struct Along {
     pub(crate) audit: Option<AuditEntry>,
     /// The delivery that the event is about: a decision to send it again changes it.
     pub(crate) attempted: Option<DeliveryRecord>,
+    /// What is true as well: decided on next, in the same transaction.
+    pub(crate) then: Option<Event>,
 }
 
 /// What the caller does after a decision.
@@ -168,11 +170,15 @@ impl Core {
         let mut decided = Vec::with_capacity(plans.len());
         for (step, plan) in steps.iter_mut().zip(plans) {
             let before = step.turn.obligation.state().clone();
+            let was_running = step.turn.obligation.is_running();
             if let Some(next) = plan.next.clone() {
                 step.turn = next;
             }
             decided.push(plan.decided.clone());
             self.follow_up(&step.turn, &before, plan);
+            if !was_running && step.turn.draft.is_some() && !before.is_final() {
+                self.tidy_up_later(&step.turn);
+            }
         }
         Ok(decided)
     }
@@ -190,7 +196,7 @@ impl Core {
         let policy = self.settings.policies.of(&turn.event.conversation.channel, turn.event.chat);
         let mut next = turn.clone();
         let mut plan = Plan::default();
-        let mut events = VecDeque::from([step.event.clone()]);
+        let mut events: VecDeque<Event> = std::iter::once(step.event.clone()).chain(along.then.clone()).collect();
         let audit = |kind: &str, detail: String| AuditEntry { turn: turn.id, at: now, kind: kind.to_owned(), detail };
         while let Some(event) = events.pop_front() {
             for effect in next.obligation.on(event, policy, now).effects {
@@ -220,7 +226,8 @@ impl Core {
                     Effect::RunAgain => plan.decided.run_again = true,
                     Effect::StopRun => plan.stop_run = Some(next.runs),
                     Effect::Resend { labelled, .. } => {
-                        if let Some(delivery) = &along.attempted {
+                        // Not when what is true as well ends it.
+                        if let Some(delivery) = along.attempted.as_ref().filter(|_| events.is_empty()) {
                             transition.delivery_changes.push(DeliveryChange {
                                 state: DeliveryState::Pending,
                                 next_attempt_at: now + retry::pause(delivery.attempts),
@@ -313,6 +320,16 @@ impl Core {
         }
         if (plan.shown.is_some() || before != after) && self.hub.is_heard(turn.id, &conversation.channel) {
             self.publish(turn, plan.shown);
+        }
+    }
+
+    /// Removes the draft that an earlier run of a turn has left, if the turn ended without a word. While a run
+    /// goes on its worker does.
+    fn tidy_up_later(self: &Arc<Self>, turn: &TurnRecord) {
+        let state = turn.obligation.state();
+        if matches!(state, State::Settled(Settlement::Cancelled { .. } | Settlement::Silence { .. })) {
+            let (core, turn) = (Arc::clone(self), turn.clone());
+            self.work.spawn(async move { core.tidy_up(&turn).await });
         }
     }
 

@@ -6,20 +6,20 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
-use rejoinder_guard::Event;
+use rejoinder_guard::{Event, Settlement, State};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::{
-    AgentError, AgentFile, AgentRuntime, AgentTurn, Attachment, ChannelAdapter, EventKind, FetchError, Outcome,
+    Action, AgentError, AgentFile, AgentRuntime, AgentTurn, Attachment, ChannelAdapter, EventKind, FetchError, Outcome,
     RunEvent, RunEvents, SendResult, SignalKind, Support, Usage,
     conversation::Seat,
     crash::crash_point,
     engine::Core,
     ledger::{Along, Run},
     outbox::hints::{Drafting, Typing},
-    store::{RunEnd, TurnRecord},
+    store::{DeliveryRecord, DeliveryState, RunEnd, TurnRecord},
 };
 
 /// How long the bytes of one file may take.
@@ -35,7 +35,7 @@ enum Ended {
     Unreadable,
     /// A deadline or the person stopped it; what follows from that is stored already.
     Stopped,
-    /// The gateway ended; the turn is a row, and is taken up at the next start.
+    /// The gateway stops; the turn is a row, and is taken up at the next start.
     Left,
 }
 
@@ -66,14 +66,20 @@ impl Core {
         }
     }
 
-    /// Removes the draft of a turn that has ended and put nothing in its place: it was called off, or nothing
-    /// was owed and nothing said.
-    async fn tidy_up(&self, turn: &TurnRecord) {
+    /// Removes the draft of a turn that has come to its end, where nothing takes its place: the turn was called
+    /// off, nothing was owed and nothing said, or the draft arrived after the words were made.
+    pub(crate) async fn tidy_up(&self, turn: &TurnRecord) {
         let Some(draft) = &turn.draft else { return };
-        if let Ok(Some(stored)) = self.store.turn(turn.id).await
-            && stored.obligation.state().is_final()
-            && stored.obligation.claims() == 0
-        {
+        let Ok(Some(dossier)) = self.store.dossier(turn.id).await else { return };
+        let is_over = match dossier.turn.obligation.state() {
+            State::Settled(Settlement::Cancelled { .. } | Settlement::Silence { .. }) => true,
+            State::Settled(_) | State::Claimed { .. } | State::Undeliverable { .. } => {
+                dossier.turn.obligation.clear_draft("?").is_none()
+                    && !dossier.deliveries.iter().any(|delivery| takes_the_place_of(draft, delivery))
+            }
+            State::Open | State::Deferred | State::Merged { .. } => false,
+        };
+        if is_over {
             self.remove_draft(turn, draft.clone()).await;
         }
     }
@@ -99,7 +105,7 @@ impl Core {
                 ("unreadable", Some(why.to_owned()), Some(Event::Unreadable(why.to_owned())))
             }
             Ended::Stopped => ("stopped", None, None),
-            Ended::Left => return false,
+            Ended::Left => ("stopped", Some("the gateway was stopped while it ran".to_owned()), Some(Event::TakenBack)),
         };
         let at = self.clock.now();
         metrics::histogram!("rejoinder_run_seconds", "agent" => run.agent.to_string(), "end" => end)
@@ -107,7 +113,9 @@ impl Core {
         let run_ended = RunEnd { turn: turn.id, number: run.number, at, end: end.to_owned(), detail, usage };
         let along = Along { run_ended: Some(run_ended), ..Along::default() };
         if let Some(event) = event {
-            return self.decide_in_the_end(turn, event, along).await.is_some_and(|decided| decided.run_again);
+            let is_over = event == Event::TakenBack;
+            let decided = self.decide_in_the_end(turn, event, along).await;
+            return decided.is_some_and(|decided| decided.run_again && !is_over);
         }
         // What stopped it has decided on the turn, and lined it up if it runs again.
         if let Err(error) = self.decide_all(&mut [], along).await {
@@ -268,6 +276,13 @@ impl Core {
             }
         }
     }
+}
+
+/// Whether a delivery changes or removes the message of a draft, or has done so.
+fn takes_the_place_of(draft: &str, delivery: &DeliveryRecord) -> bool {
+    let is_alive = matches!(delivery.state, DeliveryState::Pending | DeliveryState::Sending | DeliveryState::Delivered);
+    let (Action::Edit { message, .. } | Action::Delete { message }) = &delivery.action else { return false };
+    is_alive && message == draft
 }
 
 /// The outcome in the words of records: its kind, and what the operator may want to know.

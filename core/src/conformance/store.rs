@@ -7,6 +7,7 @@
 #![expect(clippy::missing_panics_doc, reason = "a check panics when it fails: that is its answer")]
 
 mod accepting;
+mod amending;
 mod delivering;
 mod lasting;
 mod reading;
@@ -17,7 +18,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use rejoinder_guard::{Event, Outcome, Reply};
 
-pub use self::{accepting::*, delivering::*, lasting::*, reading::*, transitions::*};
+pub use self::{accepting::*, amending::*, delivering::*, lasting::*, reading::*, transitions::*};
 use super::new_delivery;
 use crate::{
     Action, ChannelId, ChatKind, Class, Content, ConversationId, ConversationRef, DeliveryId, Directed, EventId,
@@ -58,6 +59,15 @@ macro_rules! store_conformance {
             what_cannot_be_accepted_whole_changes_nothing
             a_turn_is_read_back_as_it_was_accepted
             a_run_can_start_with_the_turn
+            an_edit_changes_a_turn_that_waits
+            an_edit_of_what_runs_or_has_ended_is_kept
+            an_edit_of_what_is_no_turn_is_kept
+            what_continues_is_added_to_its_turn
+            what_continues_too_late_is_a_turn_of_its_own
+            a_chat_that_moves_takes_everything_along
+            a_chat_that_moves_to_one_that_is_known_becomes_one_with_it
+            the_message_of_a_draft_is_kept
+            a_delivery_can_be_given_something_else_to_do
             a_change_needs_the_expected_version
             of_64_that_race_for_a_turn_one_wins
             of_64_that_race_for_many_turns_one_wins_each
@@ -71,7 +81,7 @@ macro_rules! store_conformance {
             a_new_session_is_the_current_one
             remarks_keep_their_order
             deliveries_go_out_in_the_order_they_were_claimed
-            what_was_attempted_is_not_withdrawn
+            what_is_on_its_way_is_not_withdrawn
             a_delivery_is_read_back_as_it_was_changed
             only_the_first_of_a_conversation_is_deliverable
             an_attempt_without_a_result_is_found

@@ -115,7 +115,7 @@ fn how_it_ended(end: &str, detail: Option<&str>) -> String {
             None => "it chose to say nothing".to_owned(),
         },
         "failed" => detail.map_or_else(|| "it failed".to_owned(), clip),
-        "stopped" => "it was stopped".to_owned(),
+        "stopped" => detail.map_or_else(|| "it was stopped".to_owned(), clip),
         "unreadable" => "there was nothing to read".to_owned(),
         "crashed" => detail.map_or_else(|| "the gateway ended while it ran".to_owned(), clip),
         other => with(other),

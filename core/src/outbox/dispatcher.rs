@@ -5,7 +5,15 @@
 //! conversation starves nobody. A delivery that has to wait for longer keeps no task: its row has a
 //! time, and the sweep opens the lane again.
 
-use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use dashmap::{DashMap, Entry};
 use futures_util::FutureExt;
@@ -67,6 +75,7 @@ pub(crate) struct Lanes {
     on_their_way: HashMap<ChannelId, Semaphore>,
     /// The new ids of chats that got one since the start: turns that run know the old one.
     moved: DashMap<(ChannelId, Arc<str>), Arc<str>>,
+    has_moved: AtomicBool,
     pub(crate) calls: Calls,
 }
 
@@ -77,6 +86,7 @@ impl Lanes {
             hurried: DashMap::new(),
             failing: DashMap::new(),
             moved: DashMap::new(),
+            has_moved: AtomicBool::new(false),
             on_their_way: channels.into_iter().map(|channel| (channel.clone(), Semaphore::new(AT_ONCE))).collect(),
             calls: Calls::default(),
         }
@@ -191,6 +201,10 @@ impl Core {
         self.log_attempt(&attempted, &result, now);
         self.note_health(&conversation.channel, &result);
         self.end_attempt_in_the_end(&record, number, &result, is_idempotent(&record, channel.as_ref())).await;
+        if self.address(conversation) != *conversation {
+            // The chat has another id since: what is left of this conversation is there.
+            self.open_lane(conversation);
+        }
         Ok(Next::Again)
     }
 
@@ -357,13 +371,20 @@ impl Core {
         at: Timestamp,
     ) -> Result<(), StoreError> {
         let claim = record.claim;
+        let error = self.as_it_counts(record, error);
         let change = DeliveryChange { error: Some(error.to_string()), ..DeliveryChange::of(record) };
         let in_state = |state| DeliveryChange { state, ..change.clone() };
         let again = |pause| DeliveryChange { next_attempt_at: at + pause, ..in_state(DeliveryState::Pending) };
         // Of a claim whose first part did not get out nothing was seen: something better may take its place.
         let not_sent = (record.part == 1).then_some(Event::NotSent { claim });
         let is_spent = retry::is_spent(record, &self.settings, at);
+        let mut then = None;
         let (event, delivery) = match error {
+            // An answer that is there is not undone by what it took the place of and cannot be removed.
+            DeliveryError::Refused(_) | DeliveryError::Unsupported(_) if is_removal(&record.action) => {
+                let event = self.all_parts(record, Receipt { message_ids: Vec::new() }).await?;
+                (event, DeliveryChange { delivered_at: Some(at), ..in_state(DeliveryState::Delivered) })
+            }
             DeliveryError::Limited { retry_after, scope, .. } => {
                 let pause = retry_after.max(LEAST_LIMIT);
                 self.block(BlockedScope::of(&record.conversation, &scope, at + pause)).await?;
@@ -383,23 +404,29 @@ impl Core {
                 (not_sent, DeliveryChange { attempts: record.attempts.saturating_sub(1), ..again(Duration::ZERO) })
             }
             DeliveryError::Gone(_) => {
-                (not_sent, DeliveryChange { action: as_send(&record.action), ..again(Duration::ZERO) })
+                let action = self.as_send(record).await?;
+                (not_sent, DeliveryChange { action, ..again(Duration::ZERO) })
             }
-            DeliveryError::NotSent { detail: reason, .. } | DeliveryError::Unknown(reason) if is_spent => {
+            DeliveryError::NotSent { detail: reason, .. } if is_spent => {
                 (Some(Event::Expired { claim, reason }), in_state(DeliveryState::Dead))
             }
             DeliveryError::NotSent { retry_after, .. } => {
                 (not_sent, again(retry::pause(record.attempts).max(retry_after.unwrap_or_default())))
             }
-            DeliveryError::Unknown(_) if record.is_copy => (None, again(retry::pause(record.attempts))),
-            // The guard says whether it is sent again.
-            DeliveryError::Unknown(_) => (Some(Event::Lost { claim, idempotent }), in_state(DeliveryState::Dead)),
+            DeliveryError::Unknown(_) if record.is_copy && !is_spent => (None, again(retry::pause(record.attempts))),
+            // The guard says whether it is sent again, unless it is too old for that.
+            DeliveryError::Unknown(reason) => {
+                then =
+                    is_spent.then(|| Event::Expired { claim, reason: format!("{reason}; it may have been accepted") });
+                (Some(Event::Lost { claim, idempotent }), in_state(DeliveryState::Dead))
+            }
             DeliveryError::Refused(reason) | DeliveryError::Unsupported(reason) => {
                 let state = if record.is_copy { DeliveryState::Dead } else { DeliveryState::Refused };
                 (Some(Event::Refused { claim, reason }), in_state(state))
             }
         };
-        let ended_badly = matches!(event, Some(Event::Refused { .. } | Event::Expired { .. }));
+        let ended_badly =
+            matches!(then.as_ref().or(event.as_ref()), Some(Event::Refused { .. } | Event::Expired { .. }));
         let withdrawn = ended_badly.then(|| Withdrawal {
             turn: record.turn,
             claim,
@@ -410,9 +437,38 @@ impl Core {
             delivery: Some(delivery),
             withdrawn: withdrawn.filter(|_| record.parts > record.part),
             attempted: Some(record.clone()),
+            then,
             ..Along::default()
         };
         self.record_attempt(record, event, along).await
+    }
+
+    /// An error, as what it means for this delivery.
+    fn as_it_counts(&self, record: &DeliveryRecord, error: DeliveryError) -> DeliveryError {
+        match error {
+            // Only an edit can be made a message of its own.
+            DeliveryError::Gone(reason) if !matches!(record.action, Action::Edit { .. }) => {
+                DeliveryError::Refused(reason)
+            }
+            DeliveryError::Moved { chat } if *record.conversation.chat == *chat => {
+                DeliveryError::NotSent { retry_after: None, detail: format!("moved to where it is: {chat}") }
+            }
+            // It was tried for as long as an answer is.
+            DeliveryError::NotSent { detail, .. } | DeliveryError::Unknown(detail)
+                if is_removal(&record.action) && retry::is_spent(record, &self.settings, self.clock.now()) =>
+            {
+                DeliveryError::Refused(detail)
+            }
+            error => error,
+        }
+    }
+
+    /// The change of a message as a message of its own.
+    async fn as_send(&self, record: &DeliveryRecord) -> Result<Option<Action>, StoreError> {
+        let Action::Edit { content, .. } = &record.action else { return Ok(None) };
+        let turn = self.turn_of(record).await?;
+        let reply_to = turn.event.message_id.clone().filter(|_| record.part == 1);
+        Ok(Some(Action::Send { content: content.clone(), reply_to }))
     }
 
     /// The platform said that a chat has another id now: stored as an event, as if it had told us by itself.
@@ -443,14 +499,31 @@ impl Core {
 
     /// Where what is meant for a conversation goes: its chat may have got another id.
     pub(crate) fn address(&self, conversation: &ConversationRef) -> ConversationRef {
+        if !self.lanes.has_moved.load(Ordering::SeqCst) {
+            return conversation.clone();
+        }
         let key = (conversation.channel.clone(), Arc::clone(&conversation.chat));
         let chat = self.lanes.moved.get(&key).map_or(key.1, |chat| Arc::clone(&chat));
         ConversationRef { chat, ..conversation.clone() }
     }
 
+    /// What a conversation was called before its chat got another id, since the start.
+    pub(crate) fn former(&self, conversation: &ConversationRef) -> Vec<ConversationRef> {
+        if !self.lanes.has_moved.load(Ordering::SeqCst) {
+            return Vec::new();
+        }
+        let moved = self.lanes.moved.iter();
+        let here = moved.filter(|moved| moved.key().0 == conversation.channel && *moved.value() == conversation.chat);
+        here.map(|moved| ConversationRef { chat: Arc::clone(&moved.key().1), ..conversation.clone() }).collect()
+    }
+
     /// From now on what goes to a conversation of the chat goes to its new id.
     pub(crate) fn moved(&self, from: &ConversationRef, chat: &str) {
+        if *from.chat == *chat {
+            return;
+        }
         self.lanes.moved.insert((from.channel.clone(), Arc::clone(&from.chat)), chat.into());
+        self.lanes.has_moved.store(true, Ordering::SeqCst);
         // What waits there has a new address: the sweep opens its lane.
         self.alarm.note(self.clock.now());
     }
@@ -571,14 +644,6 @@ fn may_attempt(turn: &TurnRecord, claim: u32) -> bool {
     let state = turn.obligation.state();
     claim == turn.obligation.claims()
         && matches!(state, State::Claimed { .. } | State::Settled(Settlement::Signal { .. }))
-}
-
-/// A change of a message as a message of its own.
-fn as_send(action: &Action) -> Option<Action> {
-    match action {
-        Action::Edit { content, .. } => Some(Action::Send { content: content.clone(), reply_to: None }),
-        _ => None,
-    }
 }
 
 const fn is_removal(action: &Action) -> bool {

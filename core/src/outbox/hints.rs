@@ -23,6 +23,10 @@ const HINT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The least pause before a hint that could not be shown is tried again.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
+/// The pauses after tries to remove a draft that nothing takes the place of.
+const REMOVALS: [Duration; 4] =
+    [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(30), Duration::from_mins(2)];
+
 /// Shows what a run has written so far. Made when a run starts, ended before its signal is claimed.
 pub(crate) struct Drafting {
     /// The least time between two drafts; `None` where there are none.
@@ -221,7 +225,18 @@ impl Core {
 
     /// Removes the draft of a turn that ended without an answer to put in its place.
     pub(crate) async fn remove_draft(&self, turn: &TurnRecord, message: String) {
-        self.hint(turn, Action::Delete { message }, Class::Typing, None).await;
+        for pause in REMOVALS {
+            let removed = self.hint(turn, Action::Delete { message: message.clone() }, Class::Interim, None).await;
+            let is_worth_another = matches!(
+                removed,
+                None | Some(Err(DeliveryError::Limited { .. }
+                    | DeliveryError::NotSent { .. }
+                    | DeliveryError::Unknown(_)))
+            );
+            if !is_worth_another || !self.pause(pause).await {
+                return;
+            }
+        }
     }
 
     /// Shows a hint, unless something else is on its way to the conversation, its platform limits us, or
@@ -233,7 +248,7 @@ impl Core {
         class: Class,
         stop: Option<&CancellationToken>,
     ) -> Option<Result<Receipt, DeliveryError>> {
-        let conversation = &turn.event.conversation;
+        let conversation = &self.address(&turn.event.conversation);
         let channel = self.channel(&conversation.channel)?;
         let call = match stop {
             Some(_) => self.lanes.calls.try_begin(conversation),

@@ -55,7 +55,7 @@ pub enum DeliveryState {
     Sending,
     /// The platform, or our own row, has it.
     Delivered,
-    /// Taken back before any attempt.
+    /// Taken back before it was sent.
     Withdrawn,
     /// The platform will never take it.
     Refused,

@@ -78,7 +78,7 @@ impl NewDelivery {
     }
 }
 
-/// Suppresses what is unsent of a claim.
+/// Suppresses what waits of a claim, tried in vain or not. What is on its way, or has arrived, stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Withdrawal {
     /// The turn.

@@ -333,9 +333,9 @@ async fn in_a_group_the_history_names_who_spoke() {
         let last = runs.into_iter().rev().find(|run| &*run.turn.conversation.chat == chat).expect("it ran");
         last.turn.history.into_iter().map(|line| (line.speaker, line.name)).collect::<Vec<_>>()
     };
-    let named = |name: &str| (Speaker::Person, Some(name.to_owned()));
+    let person = |name: &str| (Speaker::Person, Some(name.to_owned()));
     let agent = || (Speaker::Agent, None);
-    assert_eq!(names("room"), [named("Ada"), agent(), named("Bob"), agent()]);
+    assert_eq!(names("room"), [person("Ada"), agent(), person("Bob"), agent()]);
     assert_eq!(names("alone"), [(Speaker::Person, None), agent(), (Speaker::Person, None), agent()]);
     gateway.at_rest().await;
 }

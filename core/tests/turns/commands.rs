@@ -1,8 +1,8 @@
 //! The gateway's own commands.
 
-use rejoinder_core::{AgentTurn, conformance::scripted::Script, store::TurnStatus};
+use rejoinder_core::{AgentTurn, Speaker, conformance::scripted::Script, store::TurnStatus};
 
-use crate::gateway::{Made, SOFT_DEADLINE, TestGateway, chat, said, secs};
+use crate::gateway::{Made, SOFT_DEADLINE, TestGateway, ambient, chat, mention, said, secs};
 
 /// D18, B3.
 #[tokio::test]
@@ -99,5 +99,68 @@ async fn new_makes_the_agent_forget() {
     assert_ne!(runs[0].turn.session, runs[1].turn.session);
     assert!(runs[1].turn.history.is_empty());
     assert_eq!(gateway.visible(&chat("ada")), ["yes", "A new start.", "yes"]);
+    gateway.at_rest().await;
+}
+
+/// A11, B3. What the gateway says is the operator's words, with what they name filled in; no agent is run.
+#[tokio::test]
+async fn start_help_and_status_are_answered_in_the_operators_words() {
+    let gateway = TestGateway::with(Script::hangs()).await;
+    for text in ["/start", "/start from-a-link", "/help", "/status"] {
+        gateway.receives(said(&chat("ada"), text)).await;
+    }
+    assert!(gateway.agent("main").runs().is_empty());
+    gateway.receives(said(&chat("ada"), "work")).await;
+    gateway.receives(said(&chat("ada"), "/status")).await;
+    gateway.receives(said(&chat("bob"), "/status")).await;
+    gateway.receives(said(&chat("ada"), "/stop")).await;
+
+    let expected = ["Hello! I am main.", "Hello! I am main.", "Say what you like.", "Nothing is going on."];
+    assert_eq!(gateway.visible(&chat("ada"))[..4], expected);
+    assert_eq!(gateway.visible(&chat("ada"))[4..], ["I am working on it.", "Stopped."]);
+    assert_eq!(gateway.visible(&chat("bob")), ["Nothing is going on."], "what is elsewhere is nobody's business");
+    gateway.at_rest().await;
+}
+
+/// A command in a group is one when it is directed at us.
+#[tokio::test]
+async fn in_a_group_a_command_is_for_whom_it_is_directed_at() {
+    let gateway = TestGateway::with(Script::is_silent("ambient")).await;
+
+    gateway.receives(ambient(&chat("room"), "/help")).await;
+    assert!(gateway.visible(&chat("room")).is_empty());
+    gateway.receives(mention(&chat("room"), "/help")).await;
+
+    assert_eq!(gateway.visible(&chat("room")), ["Say what you like."]);
+    gateway.at_rest().await;
+}
+
+/// D18. What nobody asked for is stopped as well.
+#[tokio::test]
+async fn stop_ends_ambient_runs_too() {
+    let gateway = TestGateway::with(Script::hangs()).await;
+    let running = gateway.receives(ambient(&chat("room"), "nice weather")).await;
+    let waiting = gateway.receives(ambient(&chat("room"), "is it not?")).await;
+
+    gateway.receives(mention(&chat("room"), "/stop")).await;
+
+    assert_eq!(gateway.visible(&chat("room")), ["Stopped."]);
+    assert_eq!(gateway.status(running).await, TurnStatus::Cancelled);
+    assert_eq!(gateway.status(waiting).await, TurnStatus::Cancelled);
+    assert_eq!(gateway.dossier(running).await.runs[0].end.as_deref(), Some("stopped"));
+    gateway.at_rest().await;
+}
+
+/// What the gateway said is not put into the agent's mouth.
+#[tokio::test]
+async fn the_agent_is_told_of_commands_as_what_the_gateway_said() {
+    let gateway = TestGateway::with(Script::replies("yes")).await;
+    gateway.receives(said(&chat("ada"), "/help")).await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+
+    let history = &gateway.agent("main").runs()[0].turn.history;
+    let speakers: Vec<Speaker> = history.iter().map(|line| line.speaker).collect();
+    assert_eq!(speakers, [Speaker::Person, Speaker::Gateway]);
     gateway.at_rest().await;
 }

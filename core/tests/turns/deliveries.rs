@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Capabilities, ChannelId, ConversationRef, OnUnknown, Policy, Receipts, Resend, Support,
+    Action, Attachment, Capabilities, ChannelId, ConversationRef, Delivery, OnUnknown, Policy, Receipts, Reply, Resend,
+    Support,
     conformance::scripted::{Fault, Script, ScriptedChannel, capabilities},
     store::{DeliveryState, TurnStatus},
 };
@@ -298,5 +299,97 @@ async fn a_copy_that_nobody_takes_leaves_the_answer_alone() {
         assert_eq!(gateway.status(turn).await, TurnStatus::Answered);
         assert_eq!(gateway.dossier(turn).await.deliveries[1].state, DeliveryState::Dead);
     }
+    gateway.at_rest().await;
+}
+
+/// D7. An answer whose last attempt had no result may have been seen, however old it is: the operator is told so.
+#[tokio::test]
+async fn an_old_answer_whose_last_attempt_was_lost_may_have_been_seen() {
+    let made = Made { delivery_lifetime: Duration::from_millis(500), ..Made::new() };
+    let gateway = made.always(Script::replies("done")).start().await;
+    for fault in [Fault::NotSent, Fault::NotSent, Fault::LoseResponse] {
+        gateway.platform.next(fault);
+    }
+
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(HOUR).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"], "it is not sent again");
+    assert_eq!(gateway.status(turn).await, TurnStatus::Undeliverable);
+    assert_eq!(gateway.dossier(turn).await.deliveries[0].state, DeliveryState::Dead);
+    let explained = gateway.explained(turn).await;
+    assert!(explained.contains("it may have been accepted"), "{explained}");
+    gateway.at_rest().await;
+}
+
+/// B8, B10. Nor is anything else sent in its place, as it would be in the place of what certainly was not seen.
+#[tokio::test]
+async fn nothing_takes_the_place_of_an_old_answer_that_may_have_been_seen() {
+    for (fault, expected) in [(Fault::LoseResponse, vec!["here"]), (Fault::NotSent, vec!["done"])] {
+        let made = Made { delivery_lifetime: Duration::from_millis(500), ..Made::new() };
+        let script = Script::replies("done").taking(secs(1)).sending("here").taking(Duration::from_millis(10));
+        let gateway = made.always(script).start().await;
+        let mut count = 0;
+        let fault = fault.clone();
+        gateway.platform.trouble(move |_| {
+            count += 1;
+            match count {
+                1 | 2 => Some(Fault::NotSent),
+                3 => Some(fault.clone()),
+                _ => None,
+            }
+        });
+
+        gateway.receives(said(&chat("ada"), "hello")).await;
+        // The answer comes while the third attempt on what was sent before is under way.
+        gateway.advance(HOUR).await;
+
+        assert_eq!(gateway.visible(&chat("ada")), expected);
+        gateway.at_rest().await;
+    }
+}
+
+/// K2. A file that is not taken does not take the words with it.
+#[tokio::test]
+async fn a_file_that_is_refused_leaves_the_words() {
+    let file = |name: &str| Attachment {
+        name: name.to_owned(),
+        media_type: "image/png".to_owned(),
+        url: format!("https://files.example/{name}"),
+    };
+    let mut reply = Reply::text("look");
+    reply.attachments = vec![file("a.png"), file("b.png")];
+    let gateway = TestGateway::with(Script::answers(reply)).await;
+    let is_file = |delivery: &Delivery| match delivery.action() {
+        Action::Send { content, .. } => !content.attachments.is_empty(),
+        _ => false,
+    };
+    gateway.platform.trouble(move |delivery| is_file(delivery).then_some(Fault::Refuse));
+
+    let turn = gateway.receives(said(&chat("ada"), "show me")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["look", crate::gateway::FAILED]);
+    let states: Vec<_> = gateway.dossier(turn).await.deliveries.iter().map(|delivery| delivery.state).collect();
+    assert_eq!(states[..3], [DeliveryState::Delivered, DeliveryState::Refused, DeliveryState::Withdrawn]);
+    let mut gateway = gateway;
+    gateway.forgive_partial_answers();
+    gateway.at_rest().await;
+}
+
+/// A deferral that waits for its next try when the answer comes is taken back at once.
+#[tokio::test]
+async fn a_deferral_that_was_tried_in_vain_gives_way_to_the_answer() {
+    let gateway = TestGateway::with(Script::replies("done").taking(secs(25))).await;
+    gateway.platform.trouble(|delivery| {
+        (delivery.signal() == Some(rejoinder_core::SignalKind::Deferral)).then_some(Fault::NotSent)
+    });
+
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(25)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    let dossier = gateway.dossier(turn).await;
+    assert_eq!(dossier.deliveries[0].state, DeliveryState::Withdrawn);
+    assert!(dossier.deliveries[0].attempts > 0);
     gateway.at_rest().await;
 }

@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Action, Capabilities, Support,
-    conformance::scripted::{Script, Seen},
+    Action, AgentTurn, Capabilities, Delivery, Policy, Store, Support,
+    conformance::scripted::{Fault, Script, ScriptedChannel, Seen},
+    store::TurnStatus,
 };
 
-use crate::gateway::{HARD_DEADLINE, LATE, Made, TestGateway, chat, said, secs};
+use crate::gateway::{
+    DEFERRAL, FAILED, HARD_DEADLINE, LATE, Made, SOFT_DEADLINE, TestGateway, ambient, chat, policy, said, secs,
+};
 
 fn showing(it: &mut Capabilities) {
     (it.drafts, it.draft_interval) = (Support::Full, Duration::from_millis(500));
@@ -105,5 +108,246 @@ async fn a_hint_that_hangs_does_not_keep_the_answer() {
     gateway.advance(secs(200)).await;
 
     assert!(gateway.visible(&chat("ada")).iter().any(|text| text.ends_with("done")));
+    gateway.at_rest().await;
+}
+
+/// Where a draft is a message like any other.
+fn editing(it: &mut Capabilities) {
+    (it.drafts, it.draft_interval) = (Support::Full, Duration::from_millis(500));
+    it.drafts_are_messages = true;
+}
+
+async fn drafting(script: Script) -> TestGateway {
+    Made::new().capable(editing).always(script).start().await
+}
+
+/// A4, B10, B13. The answer takes the draft's place: one message, never none.
+#[tokio::test]
+async fn an_answer_takes_the_place_of_its_draft() {
+    let script = Script::replies("one two").streaming("one").taking(secs(2)).streaming(" two").taking(secs(2));
+    let gateway = drafting(script).await;
+
+    gateway.receives(said(&chat("ada"), "count")).await;
+    gateway.advance(secs(1)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["one"]);
+    gateway.advance(secs(4)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one two"]);
+    let removed = gateway.platform.seen().iter().any(|seen| matches!(seen.action, Action::Delete { .. }));
+    assert!(!removed);
+    gateway.at_rest().await;
+}
+
+/// K6. A longer answer goes on after the draft.
+#[tokio::test]
+async fn an_answer_in_parts_begins_where_its_draft_was() {
+    let text = ["one", "two", "three"].join(ScriptedChannel::CUT);
+    let gateway = drafting(Script::replies(&text).streaming("on").taking(secs(2))).await;
+
+    gateway.receives(said(&chat("ada"), "count")).await;
+    gateway.advance(secs(3)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "two", "three"]);
+    gateway.at_rest().await;
+}
+
+/// A reaction has no words: the draft goes.
+#[tokio::test]
+async fn a_reaction_leaves_no_draft() {
+    let gateway = drafting(Script::reacts("👍").streaming("hm").taking(secs(2))).await;
+
+    gateway.receives(said(&chat("ada"), "thanks")).await;
+    gateway.advance(secs(3)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["👍"]);
+    gateway.at_rest().await;
+}
+
+/// B13, D1. After a crash the draft is gone on with, not stood beside.
+#[tokio::test]
+async fn a_draft_outlives_the_process() {
+    let script = Script::replies("one two").streaming("one").taking(secs(5));
+    for crash in [false, true] {
+        let mut gateway = drafting(script.clone()).await;
+        gateway.receives(said(&chat("ada"), "count")).await;
+        gateway.advance(secs(1)).await;
+        assert_eq!(gateway.visible(&chat("ada")), ["one"]);
+
+        if crash {
+            gateway.restart().await;
+        } else {
+            gateway.stop(secs(1)).await;
+            gateway.begin_life().await;
+        }
+        gateway.advance(secs(10)).await;
+
+        assert_eq!(gateway.visible(&chat("ada")), ["one two"]);
+        gateway.at_rest().await;
+    }
+}
+
+/// B13. Words of ours take a draft's place as well.
+#[tokio::test]
+async fn the_ladders_words_take_the_place_of_a_draft() {
+    for script in [Script::hangs(), Script::fails("broken"), Script::panics()] {
+        let gateway = drafting(script.streaming("half a thou").taking(secs(5))).await;
+
+        gateway.receives(said(&chat("ada"), "hello")).await;
+        gateway.advance(HARD_DEADLINE * 3).await;
+
+        let visible = gateway.visible(&chat("ada"));
+        assert!(visible == [LATE] || visible == [FAILED], "{visible:?}");
+        gateway.at_rest().await;
+    }
+}
+
+/// A deferral takes it as well, and the answer takes the deferral's.
+#[tokio::test]
+async fn a_deferral_and_then_the_answer_take_the_place_of_a_draft() {
+    let script = Script::replies("done").streaming("hm").taking(SOFT_DEADLINE + secs(5));
+    let gateway = drafting(script).await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(SOFT_DEADLINE).await;
+    assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL]);
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// B13. Nothing was owed and nothing is said: nothing stays.
+#[tokio::test]
+async fn a_silence_leaves_no_draft() {
+    let gateway = drafting(Script::is_silent("nothing to add").streaming("well").taking(secs(2))).await;
+
+    gateway.receives(ambient(&chat("room"), "nice weather")).await;
+    gateway.advance(secs(1)).await;
+    assert_eq!(gateway.visible(&chat("room")), ["well"]);
+    gateway.advance(secs(5)).await;
+
+    assert!(gateway.visible(&chat("room")).is_empty());
+    gateway.at_rest().await;
+}
+
+/// B13, D18.
+#[tokio::test]
+async fn a_stop_leaves_no_draft() {
+    for wait in [secs(1), SOFT_DEADLINE + secs(1)] {
+        let gateway = drafting(Script::hangs().streaming("well").taking(secs(3600))).await;
+        gateway.receives(said(&chat("ada"), "hello")).await;
+        gateway.advance(wait).await;
+        assert_eq!(gateway.visible(&chat("ada")).len(), 1);
+
+        gateway.receives(said(&chat("ada"), "/stop")).await;
+
+        assert_eq!(gateway.visible(&chat("ada")), ["Stopped."]);
+        gateway.at_rest().await;
+    }
+}
+
+/// B13. Also of a turn that waits for its next run, with a draft of its last one.
+#[tokio::test]
+async fn a_stop_leaves_no_draft_of_an_earlier_run() {
+    let mut gateway =
+        Made::new().capable(editing).always(Script::hangs().streaming("well").taking(secs(3600))).start().await;
+    for name in ["bob", "ada"] {
+        gateway.receives(said(&chat(name), "hello")).await;
+    }
+    gateway.advance(secs(1)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["well"]);
+    gateway.set_seats(1);
+    gateway.restart().await;
+    assert_eq!(gateway.agent("main").runs().len(), 3, "there is a seat for one of them");
+
+    for name in ["ada", "bob"] {
+        gateway.receives(said(&chat(name), "/stop")).await;
+        assert_eq!(gateway.visible(&chat(name)), ["Stopped."]);
+    }
+    gateway.at_rest().await;
+}
+
+/// B13. A draft that arrives when the words are made already does not stay beside them.
+#[tokio::test]
+async fn a_draft_that_comes_too_late_is_removed() {
+    let script = Script::hangs().taking(secs(59)).streaming("well").taking(secs(3600));
+    let patient = Policy { soft_deadline: None, hard_deadline: secs(60), ..policy() };
+    let gateway = Made::new().capable(editing).policy(patient).always(script).start().await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(58)).await;
+    gateway.platform.hold(true);
+    gateway.advance(secs(4)).await;
+
+    gateway.platform.hold(false);
+    gateway.advance(secs(5)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [LATE]);
+    gateway.at_rest().await;
+}
+
+/// D1, B13. What a longer deferral leaves is removed, also when the gateway dies in between.
+#[tokio::test]
+async fn what_is_left_over_is_removed_at_every_step() {
+    let note = ["a moment", "or two"].join(ScriptedChannel::CUT);
+    for number in 1..12 {
+        let note = note.clone();
+        let mut gateway = Made::new()
+            .agent("main", move |turn: &AgentTurn| match turn.attempt {
+                1 => Script::defers(Some(&note), secs(60)),
+                _ => Script::replies("done"),
+            })
+            .start()
+            .await;
+        gateway.receives(said(&chat("ada"), "hello")).await;
+        assert_eq!(gateway.visible(&chat("ada")), ["a moment", "or two"]);
+        gateway.life.crash_at(number, crate::life::Crash::After);
+        gateway.advance(secs(60)).await;
+
+        gateway.restart().await;
+        gateway.advance(secs(60)).await;
+
+        assert_eq!(gateway.visible(&chat("ada")), ["done"], "at write {number}");
+        gateway.at_rest().await;
+    }
+}
+
+/// An answer that is there is not undone by a message that cannot be removed.
+#[tokio::test]
+async fn what_cannot_be_removed_undoes_no_answer() {
+    let note = ["a moment", "or two"].join(ScriptedChannel::CUT);
+    let gateway = Made::new()
+        .agent("main", move |turn: &AgentTurn| match turn.attempt {
+            1 => Script::defers(Some(&note), secs(60)),
+            _ => Script::replies("done"),
+        })
+        .start()
+        .await;
+    let refuses = |delivery: &Delivery| matches!(delivery.action(), Action::Delete { .. }).then_some(Fault::Refuse);
+    gateway.platform.trouble(refuses);
+
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(120)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done", "or two"]);
+    assert_eq!(gateway.status(turn).await, TurnStatus::Answered);
+    let view = gateway.store.view(turn).await.expect("readable").expect("there");
+    assert_eq!(view.shown.map(|shown| shown.text).as_deref(), Some("done"));
+    gateway.at_rest().await;
+}
+
+/// L4. The person has deleted what was to be changed: the words are a message of their own.
+#[tokio::test]
+async fn an_answer_whose_draft_is_gone_is_a_message_of_its_own() {
+    let gateway = drafting(Script::replies("done").streaming("hm").taking(secs(5))).await;
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(1)).await;
+    let draft = gateway.platform.posts(&chat("ada")).remove(0);
+    gateway.platform.removes(&draft.id);
+
+    gateway.advance(secs(10)).await;
+
+    let posts = gateway.platform.posts(&chat("ada"));
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    assert_eq!(posts[0].to, gateway.dossier(turn).await.turn.event.message_id, "it replies to what was asked");
     gateway.at_rest().await;
 }

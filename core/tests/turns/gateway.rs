@@ -17,6 +17,7 @@ use rejoinder_core::{
         clock::TestClock,
         scripted::{Platform, Script, ScriptedAgent, ScriptedChannel, Seen, capabilities},
     },
+    explain::explain,
     store::{Dossier, TurnFilter, TurnStatus, TurnSummary},
 };
 use rejoinder_store::{OpenOptions, SqliteStore};
@@ -72,6 +73,12 @@ fn words() -> Words {
         ("cancelled", "Stopped."),
         ("nothing_to_cancel", "There is nothing to stop."),
         ("new_session", "A new start."),
+        ("stranger", "I do not know you, {sender}."),
+        ("start", "Hello! I am {agent}."),
+        ("help", "Say what you like."),
+        ("status_idle", "Nothing is going on."),
+        ("status_busy", "I am working on it."),
+        ("resent", "Perhaps you have seen this already."),
     ]
     .into_iter()
     .fold(Words::default(), |words, (name, text)| words.with_template("", name, text))
@@ -302,6 +309,16 @@ impl TestGateway {
         self.settle().await;
         self.advance(drain).await;
         stopping.await.expect("stopping does not panic");
+    }
+
+    /// How many turns run at once from the next start on.
+    pub(crate) const fn set_seats(&mut self, seats: usize) {
+        self.settings.max_concurrent_turns = seats;
+    }
+
+    /// How the operator is told of a turn.
+    pub(crate) async fn explained(&self, turn: TurnId) -> String {
+        explain(&self.dossier(turn).await, self.clock.now()).to_string()
     }
 
     pub(crate) fn forget_channel(&mut self, channel: &ChannelId) {

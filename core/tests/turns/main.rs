@@ -4,6 +4,8 @@
 //! To add a test: a function in the module of what it is about. [`TestGateway`](gateway::TestGateway)
 //! checks the promise when it comes to rest, and insists on being asked.
 
+mod access;
+mod amends;
 mod answers;
 mod chaos;
 mod commands;
@@ -15,6 +17,7 @@ mod drafts;
 mod gateway;
 mod life;
 mod limits;
+mod moves;
 mod restarts;
 mod rows;
 mod store;

@@ -100,3 +100,44 @@ async fn a_stop_ends_when_its_time_is_over() {
     assert_eq!(gateway.visible(&chat("ada")).len(), 1);
     gateway.at_rest().await;
 }
+
+/// D11, D13. Runs that a stop in good order has cut off are nobody's fault, and do not count; crashes do.
+#[tokio::test]
+async fn runs_that_a_stop_cut_off_do_not_count() {
+    let mut gateway = Made::new()
+        .agent("main", |turn: &AgentTurn| match turn.attempt {
+            0..6 => Script::hangs(),
+            _ => Script::replies("done"),
+        })
+        .start()
+        .await;
+    let turn = gateway.receives(said(&chat("ada"), "one")).await;
+    for _ in 0..5 {
+        gateway.stop(secs(1)).await;
+        gateway.begin_life().await;
+    }
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    let ends: Vec<_> = gateway.dossier(turn).await.runs.into_iter().map(|run| run.end.unwrap_or_default()).collect();
+    assert_eq!(ends, ["stopped", "stopped", "stopped", "stopped", "stopped", "reply"]);
+    assert!(gateway.explained(turn).await.contains("the gateway was stopped while it ran"));
+    gateway.at_rest().await;
+}
+
+/// D13. In between, three crashes are still three.
+#[tokio::test]
+async fn a_stop_in_between_does_not_forgive_crashes() {
+    let mut gateway = TestGateway::with(Script::hangs()).await;
+    gateway.receives(said(&chat("ada"), "one")).await;
+    gateway.restart().await;
+    gateway.stop(secs(1)).await;
+    gateway.begin_life().await;
+    gateway.restart().await;
+    assert_eq!(gateway.agent("main").runs().len(), 4);
+
+    gateway.restart().await;
+
+    assert_eq!(gateway.agent("main").runs().len(), 4);
+    assert_eq!(gateway.visible(&chat("ada")), [crate::gateway::FAILED]);
+    gateway.at_rest().await;
+}

@@ -45,6 +45,12 @@ impl Script {
         Self::ends(End::Outcome(Outcome::Reply(Reply::text(text))))
     }
 
+    /// Replies with `reply`, files and all.
+    #[must_use]
+    pub const fn answers(reply: Reply) -> Self {
+        Self::ends(End::Outcome(Outcome::Reply(reply)))
+    }
+
     /// Puts `emoji` on the message.
     #[must_use]
     pub fn reacts(emoji: &str) -> Self {

@@ -102,6 +102,6 @@ impl ChannelAdapter for ScriptedChannel {
         if support == Support::No {
             return Err(DeliveryError::Unsupported("the test said so".to_owned()));
         }
-        self.platform.deliver(delivery, self.capabilities.resend).await
+        self.platform.deliver(delivery, &self.capabilities).await
     }
 }

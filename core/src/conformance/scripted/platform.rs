@@ -9,8 +9,8 @@ use std::{
 use tokio::sync::{Notify, watch};
 
 use crate::{
-    Action, ConversationRef, Delivery, DeliveryError, DeliveryId, InboundEvent, Receipt, Resend, Scope, SignalKind,
-    TurnId, Via,
+    Action, Capabilities, ConversationRef, Delivery, DeliveryError, DeliveryId, InboundEvent, Receipt, Resend, Scope,
+    SignalKind, TurnId, Via,
 };
 
 /// What goes wrong with one delivery.
@@ -96,6 +96,7 @@ struct State {
     calls: u64,
     is_down: bool,
     wrongs: Vec<String>,
+    moved: HashMap<ConversationRef, String>,
     inbox: VecDeque<InboundEvent>,
     acknowledged: HashSet<String>,
 }
@@ -182,6 +183,17 @@ impl Platform {
         self.state().wrongs.clone()
     }
 
+    /// A person deletes a message of ours.
+    pub fn removes(&self, message: &str) {
+        self.state().posts.retain(|post| post.id != message);
+    }
+
+    /// A chat gets another id: from now on its old one is only answered with the new one. What stands there
+    /// stays behind.
+    pub fn moves(&self, from: &ConversationRef, to: &str) {
+        self.state().moved.insert(from.clone(), to.to_owned());
+    }
+
     /// A person says something: the next channel that runs takes it in.
     pub fn says(&self, event: InboundEvent) {
         self.state().inbox.push_back(event);
@@ -219,15 +231,15 @@ impl Platform {
     ///
     /// # Panics
     /// When the next fault says so.
-    pub async fn deliver(&self, delivery: &Delivery, resend: Resend) -> Result<Receipt, DeliveryError> {
+    pub async fn deliver(&self, delivery: &Delivery, capabilities: &Capabilities) -> Result<Receipt, DeliveryError> {
         let _calling = self.called(delivery);
         let mut held = self.held.subscribe();
         // The sender is ours: it is not dropped meanwhile.
         let _ = held.wait_for(|held| !*held).await;
         match self.fault(delivery) {
-            None => Ok(self.perform(delivery, resend)),
+            None => self.perform(delivery, capabilities),
             Some(Fault::LoseResponse) => {
-                self.perform(delivery, resend);
+                self.perform(delivery, capabilities)?;
                 Err(DeliveryError::Unknown("the connection was reset".to_owned()))
             }
             Some(Fault::LoseRequest) => Err(DeliveryError::Unknown("the connection was reset".to_owned())),
@@ -266,12 +278,25 @@ impl Platform {
         next.or_else(|| state.trouble.as_mut().and_then(|trouble| trouble(delivery)))
     }
 
-    fn perform(&self, delivery: &Delivery, resend: Resend) -> Receipt {
+    fn perform(&self, delivery: &Delivery, capabilities: &Capabilities) -> Result<Receipt, DeliveryError> {
         let mut state = self.state();
-        if resend == Resend::Idempotent
+        if capabilities.resend == Resend::Idempotent
             && let Some(id) = state.keys.get(&delivery.id())
         {
-            return Receipt::of(id.clone());
+            return Ok(Receipt::of(id.clone()));
+        }
+        if let Some(chat) = state.moved.get(delivery.conversation()) {
+            return Err(DeliveryError::Moved { chat: chat.clone() });
+        }
+        let drafts_are_messages = capabilities.drafts_are_messages;
+        let changed = match delivery.action() {
+            Action::Edit { message, .. } => Some(message),
+            Action::Draft { message: Some(message), .. } if drafts_are_messages => Some(message),
+            _ => None,
+        };
+        let is_there = |post: &Post| Some(&post.id) == changed && post.conversation == *delivery.conversation();
+        if changed.is_some() && !state.posts.iter().any(is_there) {
+            return Err(DeliveryError::Gone("message to edit not found".to_owned()));
         }
         let is_final = |seen: &Seen| {
             seen.turn == delivery.turn() && matches!(seen.signal, Some(SignalKind::Reply | SignalKind::Reaction))
@@ -318,10 +343,20 @@ impl Platform {
                 state.posts.retain(|post| post.id != *message);
                 message.clone()
             }
+            Action::Draft { text, message: None } if drafts_are_messages => {
+                state.posts.push(post(text, None));
+                id
+            }
+            Action::Draft { text, message: Some(message) } if drafts_are_messages => {
+                if let Some(post) = state.posts.iter_mut().find(|post| post.id == *message) {
+                    post.text.clone_from(text);
+                }
+                message.clone()
+            }
             Action::Draft { .. } | Action::Typing { .. } => id,
         };
         state.keys.insert(delivery.id(), id.clone());
-        Receipt::of(id)
+        Ok(Receipt::of(id))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

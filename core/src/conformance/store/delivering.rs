@@ -51,27 +51,31 @@ pub async fn deliveries_go_out_in_the_order_they_were_claimed(subject: &mut impl
     assert_eq!(store.next_delivery(&chat("nowhere")).await.expect("deliveries are read"), None);
 }
 
-/// Withdrawing takes back what nobody can have seen.
-pub async fn what_was_attempted_is_not_withdrawn(subject: &mut impl Subject) {
+/// Withdrawing takes back what nobody can see, and nothing else.
+pub async fn what_is_on_its_way_is_not_withdrawn(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
     let other = Turn::accept(&*store, said(&chat("a"), "2")).await;
-    let part = |part| DeliveryRecord { part, parts: 3, ..turn.delivery(1, "part") };
-    let (delivered, tried, unsent) = (part(1), part(2), part(3));
-    let ids = [delivered.id, tried.id, unsent.id];
-    done(&*store, deliveries([delivered, tried, unsent, turn.delivery(2, "b"), other.delivery(1, "c")])).await;
-    start(&*store, ids[0], 1).await;
+    let part = |part| DeliveryRecord { part, parts: 4, ..turn.delivery(1, "part") };
+    let (delivered, sending, tried, unsent) = (part(1), part(2), part(3), part(4));
+    let ids = [delivered.id, sending.id, tried.id];
+    let all = [delivered, sending, tried, unsent, turn.delivery(2, "b"), other.delivery(1, "c")];
+    done(&*store, deliveries(all)).await;
     let records = store.claim_deliveries(turn.id, 1).await.expect("deliveries are read");
-    change(&*store, DeliveryChange { state: DeliveryState::Delivered, ..DeliveryChange::of(&records[0]) }).await;
-    start(&*store, ids[1], 1).await;
-    end(&*store, ids[1], 1, "not_sent").await;
+    for (record, state) in records.iter().zip([DeliveryState::Delivered, DeliveryState::Sending]) {
+        change(&*store, DeliveryChange { state, ..DeliveryChange::of(record) }).await;
+    }
+    for id in ids {
+        start(&*store, id, 1).await;
+    }
+    end(&*store, ids[2], 1, "not_sent").await;
 
     let withdrawn = vec![Withdrawal { turn: turn.id, claim: 1, reason: "the answer came".to_owned() }];
     done(&*store, Transition { withdrawn, ..Transition::default() }).await;
     let records = store.claim_deliveries(turn.id, 1).await.expect("deliveries are read");
     let states: Vec<&str> = records.iter().map(|record| record.state.as_str()).collect();
-    assert_eq!(states, ["delivered", "pending", "withdrawn"]);
-    assert_eq!(records[2].error.as_deref(), Some("the answer came"));
+    assert_eq!(states, ["delivered", "sending", "withdrawn", "withdrawn"]);
+    assert_eq!(records[3].error.as_deref(), Some("the answer came"));
     assert_eq!(record(&*store, &turn, 2).await.state, DeliveryState::Pending);
     assert_eq!(record(&*store, &other, 1).await.state, DeliveryState::Pending);
 }

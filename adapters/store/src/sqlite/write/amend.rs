@@ -27,17 +27,20 @@ pub(super) async fn accept(connection: &mut SqliteConnection, new: &NewEvent) ->
         move_chat(connection, &new.event.conversation, chat).await?;
         return Ok(stored);
     }
-    let Some(earlier) = find(connection, &new.event).await? else {
-        // An edit of what was never a turn opens none.
-        let opens = new.event.amends == Some(Amends::Continues);
-        let turn = new.turn.clone().filter(|_| opens);
+    let is_edit = new.event.amends == Some(Amends::Replaces);
+    let earlier = find(connection, &new.event).await?;
+    // An edit that comes after a later one says what was said before.
+    let changed =
+        earlier.filter(|earlier| earlier.is_waiting && !(is_edit && new.event.revision < earlier.event.revision));
+    let Some(earlier) = changed else {
+        // An edit of what was never a turn, runs already or has ended opens none. What follows too late for the
+        // turn it belongs to is one of its own: it would be lost.
+        let turn = new.turn.clone().filter(|_| !is_edit);
         return as_it_is(connection, &NewEvent { turn, ..new.clone() }).await;
     };
-    let event =
-        if earlier.is_waiting { Arc::new(earlier.event.amended_by(&new.event)) } else { Arc::clone(&new.event) };
-    let kept = NewEvent { id: new.id, event, turn: None };
-    let stored = as_it_is(connection, &kept).await?;
-    if stored != Stored::Kept || !earlier.is_waiting {
+    let event = Arc::new(earlier.event.amended_by(&new.event));
+    let stored = as_it_is(connection, &NewEvent { id: new.id, event, turn: None }).await?;
+    if stored != Stored::Kept {
         return Ok(stored);
     }
     for sql in [
@@ -57,7 +60,7 @@ async fn as_it_is(connection: &mut SqliteConnection, new: &NewEvent) -> Result<S
     stored.into_iter().next().ok_or_else(|| StoreError::Failed("an event has no answer".to_owned()))
 }
 
-/// The turn that an earlier revision of an event opened.
+/// The latest turn that an earlier revision of an event opened.
 struct Earlier {
     turn: Uuid,
     is_waiting: bool,
@@ -71,7 +74,7 @@ async fn find(connection: &mut SqliteConnection, event: &InboundEvent) -> Result
         from events as f cross join turns as t on t.id = f.turn_id cross join obligations as o on o.turn_id = t.id
             cross join events as e on e.id = t.event_id
         where f.channel = ? and f.external_id = ? and f.turn_id is not null
-        limit 1";
+        order by t.id desc limit 1";
     let query = sqlx::query(sql).bind(event.conversation.channel.as_str()).bind(&*event.external_id);
     let Some(row) = query.fetch_optional(connection).await.map_err(store_error)? else { return Ok(None) };
     Ok(Some(Earlier {
@@ -96,7 +99,8 @@ async fn move_chat(connection: &mut SqliteConnection, from: &ConversationRef, to
             // Something was said under the new id before we heard of it: both are one.
             Some(_) => &[
                 "update turns set conversation_id = ?2 where conversation_id = ?1",
-                "update obligations set conversation_id = ?2 where conversation_id = ?1",
+                // Whoever works on one of them knows it by the old id, and reads again.
+                "update obligations set conversation_id = ?2, version = version + 1 where conversation_id = ?1",
                 "update deliveries set conversation_id = ?2,
                     seq = seq + (select coalesce(max(d.seq), 0) from deliveries as d where d.conversation_id = ?2)
                 where conversation_id = ?1",

@@ -319,8 +319,7 @@ static CHANGE_SESSIONS: Statement = Statement::new(
 static WITHDRAW: Statement = Statement::new(
     "with r (turn_id, claim, reason) as ({rows})
     update deliveries set state = 'withdrawn', error = r.reason from r
-    where deliveries.turn_id = r.turn_id and deliveries.claim = r.claim and deliveries.state = 'pending'
-        and not exists (select 1 from attempts as a where a.delivery_id = deliveries.id)",
+    where deliveries.turn_id = r.turn_id and deliveries.claim = r.claim and deliveries.state = 'pending'",
 );
 
 static SELECT_LINES: Statement = Statement::new(

@@ -1,0 +1,248 @@
+//! Events that change what was accepted before: edits, what continues, chats that get another id.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{Subject, Turn, accept_one, at, chat, deliveries, done, new_turn, said};
+use crate::{
+    Action, Amends, Attachment, Content, ConversationRef, EventKind, InboundEvent, Line, Speaker, Store, TurnId,
+    store::{
+        AttemptStart, Commit, DeliveryChange, DeliveryState, DraftMessage, NewEvent, Stored, TranscriptLine, Transition,
+    },
+};
+
+async fn event(store: &dyn Store, turn: TurnId) -> Arc<InboundEvent> {
+    store.turn(turn).await.expect("turns are read").expect("the turn is there").event
+}
+
+/// The event with the key 1, as it is edited in its `revision`.
+fn edit(revision: i64, text: &str) -> NewEvent {
+    let event = said(&chat("a"), "1");
+    let edited = InboundEvent { revision, amends: Some(Amends::Replaces), text: text.to_owned(), ..event };
+    NewEvent { turn: None, ..new_turn(edited) }
+}
+
+/// Part `number` of the event with the key 1.
+fn part(number: i64, text: &str) -> NewEvent {
+    let name = number.to_string();
+    let file = Attachment { url: format!("file:{name}"), media_type: "image/png".to_owned(), name };
+    new_turn(InboundEvent {
+        revision: number,
+        amends: Some(Amends::Continues),
+        more_within: Some(Duration::from_secs(1)),
+        text: text.to_owned(),
+        attachments: vec![file],
+        ..said(&chat("a"), "1")
+    })
+}
+
+/// The words of a turn that waits are the latest ones; whoever has read the earlier ones reads again.
+pub async fn an_edit_changes_a_turn_that_waits(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let other = Turn::accept(&*store, said(&chat("a"), "2")).await;
+
+    assert_eq!(accept_one(&*store, edit(5, "better")).await, Stored::Amended { turn: turn.id });
+    assert_eq!(&*event(&*store, turn.id).await.text, "better");
+    assert_eq!(&*event(&*store, other.id).await.text, "text of 2");
+    assert_eq!(store.view(turn.id).await.expect("views are read").expect("it is there").text, "better");
+    let begin = turn.on(rejoinder_guard::Event::Begin, 1);
+    assert_eq!(store.commit(begin).await.expect("it is looked at"), Commit::Conflict);
+
+    let again = accept_one(&*store, edit(5, "better")).await;
+    assert!(matches!(again, Stored::Duplicate { turn: Some(known), .. } if known == turn.id), "{again:?}");
+    assert_eq!(accept_one(&*store, edit(9, "best")).await, Stored::Amended { turn: turn.id });
+    assert_eq!(accept_one(&*store, edit(7, "good")).await, Stored::Kept, "it is older than what is there");
+    assert_eq!(&*event(&*store, turn.id).await.text, "best");
+    assert_eq!(store.backlog().await.expect("the backlog is read").waiting, 2);
+}
+
+/// What an agent was given stays what it was.
+pub async fn an_edit_of_what_runs_or_has_ended_is_kept(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    turn.begin(&*store).await;
+    assert_eq!(accept_one(&*store, edit(1, "running")).await, Stored::Kept);
+    let mut answer = turn
+        .on(rejoinder_guard::Event::Outcome(rejoinder_guard::Outcome::Reply(rejoinder_guard::Reply::text("yes"))), 2);
+    answer.deliveries = deliveries([turn.delivery(1, "yes")]).deliveries;
+    done(&*store, answer).await;
+    assert_eq!(accept_one(&*store, edit(2, "claimed")).await, Stored::Kept);
+    let delivery = store.claim_deliveries(turn.id, 1).await.expect("deliveries are read").remove(0).id;
+    turn.settle(&*store, delivery).await;
+    assert_eq!(accept_one(&*store, edit(3, "ended")).await, Stored::Kept);
+
+    assert_eq!(&*event(&*store, turn.id).await.text, "text of 1");
+    assert_eq!(store.backlog().await.expect("the backlog is read").waiting, 0);
+}
+
+/// Of what was given to nobody, or never seen, an edit makes no turn.
+pub async fn an_edit_of_what_is_no_turn_is_kept(subject: &mut impl Subject) {
+    let store = subject.store();
+    let brings_a_turn = NewEvent { turn: new_turn(said(&chat("a"), "1")).turn, ..edit(1, "unseen") };
+    assert_eq!(accept_one(&*store, brings_a_turn).await, Stored::Kept);
+    assert_eq!(accept_one(&*store, edit(2, "again")).await, Stored::Kept);
+    assert!(store.waiting(None, 10).await.expect("turns are read").is_empty());
+}
+
+/// The pictures of an album are one turn, whatever transaction they come in.
+pub async fn what_continues_is_added_to_its_turn(subject: &mut impl Subject) {
+    let store = subject.store();
+    let first = part(11, "look");
+    let turn = first.turn.as_ref().expect("it has a turn").id;
+    let plain = new_turn(said(&chat("a"), "2"));
+    let batch = vec![first, part(12, ""), plain, part(13, "there")];
+    let stored = store.accept(batch, None).await.expect("events are accepted");
+    assert!(matches!(stored[0], Stored::Turn { .. }) && matches!(stored[2], Stored::Turn { .. }));
+    assert_eq!((&stored[1], &stored[3]), (&Stored::Amended { turn }, &Stored::Amended { turn }));
+    assert_eq!(accept_one(&*store, part(14, "")).await, Stored::Amended { turn });
+    assert!(
+        matches!(accept_one(&*store, part(12, "")).await, Stored::Duplicate { turn: Some(known), .. } if known == turn)
+    );
+
+    let event = event(&*store, turn).await;
+    assert_eq!(&*event.text, "look\nthere");
+    let names: Vec<&str> = event.attachments.iter().map(|file| &*file.name).collect();
+    assert_eq!(names, ["11", "12", "13", "14"]);
+    assert_eq!(event.more_within, Some(Duration::from_secs(1)));
+}
+
+/// What comes when its turn is on its way already is not lost.
+pub async fn what_continues_too_late_is_a_turn_of_its_own(subject: &mut impl Subject) {
+    let store = subject.store();
+    let first = part(11, "look");
+    let mut known = first.turn.clone().expect("it has a turn");
+    accept_one(&*store, first).await;
+    let _ = known.obligation.on(rejoinder_guard::Event::Begin, &super::policy(), at(1));
+    let begun = crate::store::TurnChange { turn: known.id, expected: 1, obligation: known.obligation, at: at(1) };
+    done(&*store, Transition { turns: vec![begun], ..Transition::default() }).await;
+
+    let late = part(12, "and this");
+    let second = late.turn.as_ref().expect("it has a turn").id;
+    assert!(matches!(accept_one(&*store, late).await, Stored::Turn { .. }));
+    assert_eq!(accept_one(&*store, part(13, "")).await, Stored::Amended { turn: second });
+    assert_eq!(event(&*store, known.id).await.attachments.len(), 1);
+    assert_eq!(event(&*store, second).await.attachments.len(), 2);
+}
+
+fn moved(from: &ConversationRef, to: &str, key: &str) -> NewEvent {
+    let kind = EventKind::Moved { chat: to.to_owned() };
+    NewEvent { turn: None, ..new_turn(InboundEvent { kind, ..said(from, key) }) }
+}
+
+fn line(turn: &Turn, text: &str) -> TranscriptLine {
+    let line = Line { speaker: Speaker::Person, name: None, text: text.to_owned(), at: at(1) };
+    TranscriptLine { session: turn.session, turn: turn.id, line }
+}
+
+/// The conversations of a chat, one for each of its threads, go on under its new id.
+pub async fn a_chat_that_moves_takes_everything_along(subject: &mut impl Subject) {
+    let store = subject.store();
+    let (old, new) = (chat("old"), chat("new"));
+    let waiting = Turn::accept(&*store, said(&old, "1")).await;
+    let topic = Turn::accept(&*store, said(&old.clone().in_thread("t"), "2")).await;
+    let elsewhere = Turn::accept(&*store, said(&chat("elsewhere"), "3")).await;
+    let sends = waiting.delivery(1, "on its way");
+    let delivery = sends.id;
+    done(&*store, deliveries([sends, topic.delivery(1, "in the topic"), elsewhere.delivery(1, "x")])).await;
+    let along = Transition {
+        attempts_started: vec![AttemptStart { delivery, number: 1, at: at(2) }],
+        transcript: vec![line(&waiting, "hello")],
+        ..Transition::default()
+    };
+    done(&*store, along).await;
+
+    assert_eq!(accept_one(&*store, moved(&old, "new", "m")).await, Stored::Kept);
+    assert!(matches!(accept_one(&*store, moved(&old, "new", "m")).await, Stored::Duplicate { turn: None, .. }));
+
+    let next = async |place: &ConversationRef| store.next_delivery(place).await.expect("deliveries are read");
+    assert_eq!(next(&old).await, None);
+    assert_eq!(next(&new).await.map(|record| (record.id, record.conversation)), Some((delivery, new.clone())));
+    assert!(next(&new.clone().in_thread("t")).await.is_some());
+    assert!(next(&chat("elsewhere")).await.is_some());
+    assert_eq!(store.interrupted().await.expect("deliveries are read")[0].conversation, new);
+    assert_eq!(event(&*store, waiting.id).await.conversation, new);
+    assert_eq!(event(&*store, topic.id).await.conversation, new.clone().in_thread("t"));
+    assert_eq!(event(&*store, elsewhere.id).await.conversation, chat("elsewhere"));
+    assert_eq!(store.views(&new, None, 10).await.expect("views are read").len(), 1);
+    assert!(store.views(&old, None, 10).await.expect("views are read").is_empty());
+
+    let later = accept_one(&*store, new_turn(said(&new, "4"))).await;
+    let (conversation, session) = (waiting.conversation, waiting.session);
+    assert_eq!(later, Stored::Turn { conversation, session, has_history: true });
+    let again = accept_one(&*store, new_turn(said(&old, "1"))).await;
+    assert!(matches!(again, Stored::Duplicate { turn: Some(turn), .. } if turn == waiting.id), "{again:?}");
+}
+
+/// Something was said under the new id before anybody said that it is the same chat: both are one.
+pub async fn a_chat_that_moves_to_one_that_is_known_becomes_one_with_it(subject: &mut impl Subject) {
+    let store = subject.store();
+    let (old, new) = (chat("old"), chat("new"));
+    let mut first = Turn::accept(&*store, said(&old, "1")).await;
+    let second = Turn::accept(&*store, said(&new, "2")).await;
+    done(&*store, Transition { transcript: vec![line(&first, "hello")], ..Transition::default() }).await;
+    done(&*store, deliveries([first.delivery(1, "a"), first.delivery(2, "b")])).await;
+    done(&*store, deliveries([second.delivery(1, "c"), second.delivery(2, "d")])).await;
+
+    assert_eq!(accept_one(&*store, moved(&old, "new", "m")).await, Stored::Kept);
+
+    let mut texts = Vec::new();
+    while let Some(next) = store.next_delivery(&new).await.expect("deliveries are read") {
+        let Action::Send { content: Content { text, .. }, .. } = &next.action else { panic!("it is sent") };
+        texts.push(text.clone());
+        let delivered = DeliveryChange { state: DeliveryState::Delivered, ..DeliveryChange::of(&next) };
+        done(&*store, Transition { delivery_changes: vec![delivered], ..Transition::default() }).await;
+    }
+    // Each chat's own order is kept.
+    let place = |text: &str| texts.iter().position(|one| one == text);
+    assert_eq!(texts.len(), 4);
+    assert!(place("a") < place("b") && place("c") < place("d"), "{texts:?}");
+
+    let waiting = store.waiting(None, 10).await.expect("turns are read");
+    assert_eq!(waiting.len(), 1, "{waiting:?}");
+    assert_eq!((waiting[0].turn, &waiting[0].conversation), (first.id, &new));
+    let open = store.open_turns(waiting[0].conversation_id).await.expect("turns are read");
+    assert_eq!(open, [first.id, second.id]);
+    // Whoever knows the turn by its old conversation reads it again.
+    let begin = first.on(rejoinder_guard::Event::Begin, 1);
+    assert_eq!(store.commit(begin).await.expect("it is looked at"), Commit::Conflict);
+    let later = accept_one(&*store, new_turn(said(&new, "3"))).await;
+    let conversation = waiting[0].conversation_id;
+    assert_eq!(later, Stored::Turn { conversation, session: first.session, has_history: true });
+    assert!(matches!(accept_one(&*store, new_turn(said(&old, "4"))).await, Stored::Turn { .. }), "the old id is free");
+}
+
+/// B13. The message that shows a draft is known after a restart.
+pub async fn the_message_of_a_draft_is_kept(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let other = Turn::accept(&*store, said(&chat("a"), "2")).await;
+    for message in ["m1", "m2"] {
+        let drafts = vec![DraftMessage { turn: turn.id, message: message.to_owned() }];
+        done(&*store, Transition { drafts, ..Transition::default() }).await;
+    }
+    drop(store);
+    subject.reopen().await;
+
+    let store = subject.store();
+    let read = async |turn: &Turn| store.turn(turn.id).await.expect("turns are read").expect("it is there");
+    assert_eq!(read(&turn).await.draft.as_deref(), Some("m2"));
+    assert_eq!(read(&turn).await.version, turn.version, "nothing was decided");
+    assert_eq!(read(&other).await.draft, None);
+}
+
+/// Words that cannot be put where they were meant to go are sent by themselves.
+pub async fn a_delivery_can_be_given_something_else_to_do(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    done(&*store, deliveries([turn.delivery(1, "words"), turn.delivery(2, "more")])).await;
+    let read = async |claim| store.claim_deliveries(turn.id, claim).await.expect("deliveries are read").remove(0);
+    let (before, other) = (read(1).await, read(2).await);
+    let content = Content { text: "words".to_owned(), ..Content::default() };
+    let action = Some(Action::Send { content, reply_to: Some("m7".to_owned()) });
+    let changed = DeliveryChange { action: action.clone(), ..DeliveryChange::of(&before) };
+    done(&*store, Transition { delivery_changes: vec![changed], ..Transition::default() }).await;
+    assert_eq!(Some(read(1).await.action), action);
+    done(&*store, Transition { delivery_changes: vec![DeliveryChange::of(&before)], ..Transition::default() }).await;
+    assert_eq!(Some(read(1).await.action), action, "no word of it is no change");
+    assert_eq!(read(2).await, other);
+}

@@ -1,0 +1,230 @@
+//! Who may talk to the agent, and what becomes of those who may not.
+
+use rejoinder_core::{
+    Accepted, Access, DirectPolicy, Directed, EventKind, GroupPolicy, InboundEvent, Sender, SenderKind,
+    conformance::scripted::Script,
+};
+
+use crate::gateway::{Made, TestGateway, ambient, chat, main_channel, mention, said, secs};
+
+const STRANGER: &str = "I do not know you, ada.";
+
+async fn guarded(access: Access) -> TestGateway {
+    let mut made = Made::new().always(Script::replies("hello"));
+    made.access.insert(main_channel(), access);
+    made.start().await
+}
+
+fn allowing(entries: &[&str]) -> Access {
+    Access { allow: entries.iter().collect(), ..Access::default() }
+}
+
+async fn comes_in(gateway: &TestGateway, event: InboundEvent) -> Accepted {
+    let accepted = gateway.intake().accept(event).await.expect("it is accepted");
+    gateway.settle().await;
+    accepted
+}
+
+/// Nothing was owed, nobody was run.
+async fn nobody_ran(gateway: &TestGateway) {
+    assert!(gateway.agent("main").runs().is_empty());
+    assert!(gateway.turns().await.iter().all(|turn| !turn.owed && turn.ended_at.is_some()));
+}
+
+/// N1, O2. On a fresh installation whoever writes is told so, once a day, and it costs nothing else.
+#[tokio::test]
+async fn a_stranger_is_told_once_a_day_and_runs_no_agent() {
+    let gateway = guarded(Access::default()).await;
+    for number in 0..20 {
+        let accepted = comes_in(&gateway, said(&chat("ada"), &format!("{number}"))).await;
+        assert_eq!(accepted, Accepted::Kept);
+    }
+    assert_eq!(gateway.visible(&chat("ada")), [STRANGER]);
+
+    gateway.advance(secs(24 * 3600)).await;
+    for _ in 0..3 {
+        comes_in(&gateway, said(&chat("ada"), "and today?")).await;
+    }
+
+    assert_eq!(gateway.visible(&chat("ada")), [STRANGER, STRANGER]);
+    nobody_ran(&gateway).await;
+    gateway.at_rest().await;
+}
+
+/// N1. Each of them, wherever they write from.
+#[tokio::test]
+async fn every_stranger_is_told() {
+    let gateway = guarded(Access::default()).await;
+    let bob = Sender { id: "bob".to_owned(), name: None, username: None, kind: SenderKind::Person };
+    let all = vec![said(&chat("ada"), "one"), InboundEvent { sender: bob, ..said(&chat("bob"), "two") }];
+
+    gateway.intake().accept_all(all, Some(("updates", "2".to_owned()))).await.expect("accepted");
+    gateway.settle().await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [STRANGER]);
+    assert_eq!(gateway.visible(&chat("bob")), ["I do not know you, bob."]);
+    gateway.at_rest().await;
+}
+
+/// N1. Also across a restart, and when the platform brings the same event again.
+#[tokio::test]
+async fn a_restart_does_not_tell_a_stranger_again() {
+    let mut gateway = guarded(Access::default()).await;
+    let event = said(&chat("ada"), "hello");
+    comes_in(&gateway, event.clone()).await;
+    gateway.restart().await;
+
+    let again = comes_in(&gateway, event).await;
+    comes_in(&gateway, said(&chat("ada"), "hello?")).await;
+
+    assert!(matches!(again, Accepted::Duplicate { turn: None, .. }), "{again:?}");
+    assert_eq!(gateway.visible(&chat("ada")), [STRANGER]);
+    gateway.at_rest().await;
+}
+
+/// A notice that the gateway died on is given after the restart.
+#[tokio::test]
+async fn a_notice_that_was_interrupted_is_given_after_the_restart() {
+    let mut gateway = guarded(Access::default()).await;
+    gateway.life.crash_at(1, crate::life::Crash::After);
+    let intake = gateway.intake();
+    tokio::spawn(async move { intake.accept(said(&chat("ada"), "hello")).await });
+    gateway.settle().await;
+
+    gateway.restart().await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [STRANGER]);
+    nobody_ran(&gateway).await;
+    gateway.at_rest().await;
+}
+
+/// N1. Where there is a list, whoever is not on it learns nothing.
+#[tokio::test]
+async fn beside_a_list_there_is_silence() {
+    let gateway = guarded(allowing(&["bob"])).await;
+
+    comes_in(&gateway, said(&chat("ada"), "hello")).await;
+    comes_in(&gateway, said(&chat("ada"), "/start")).await;
+
+    assert!(gateway.visible(&chat("ada")).is_empty());
+    nobody_ran(&gateway).await;
+    gateway.at_rest().await;
+}
+
+/// A list names people by their id, by their name on the platform, or all of them.
+#[tokio::test]
+async fn whoever_is_on_the_list_is_answered() {
+    for entry in ["ada", "@Lovelace", "*"] {
+        let gateway = guarded(allowing(&[entry])).await;
+        let mut event = said(&chat("ada"), "hello");
+        event.sender.username = Some("lovelace".to_owned());
+
+        gateway.receives(event).await;
+
+        assert_eq!(gateway.visible(&chat("ada")), ["hello"], "{entry}");
+        gateway.at_rest().await;
+    }
+}
+
+/// A stranger's commands are a stranger's words, and their edits and emoji are not even that.
+#[tokio::test]
+async fn a_stranger_commands_nothing() {
+    let gateway = guarded(Access::default()).await;
+    let emoji = EventKind::Reaction { message: "m1".to_owned(), emoji: "👍".to_owned() };
+    let edit = InboundEvent { amends: Some(rejoinder_core::Amends::Replaces), ..said(&chat("ada"), "helo") };
+
+    comes_in(&gateway, InboundEvent { kind: emoji, ..said(&chat("ada"), "") }).await;
+    comes_in(&gateway, edit).await;
+    assert!(gateway.visible(&chat("ada")).is_empty());
+    comes_in(&gateway, said(&chat("ada"), "/stop")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), [STRANGER]);
+    nobody_ran(&gateway).await;
+    gateway.at_rest().await;
+}
+
+/// A5, B5. In groups: what is directed at us, from those who may; ambient talk where the operator wants it.
+#[tokio::test]
+async fn a_group_is_heard_as_its_policy_says() {
+    let room = chat("room");
+    for (group, heard) in [(GroupPolicy::Mention, 1), (GroupPolicy::All, 2), (GroupPolicy::Disabled, 0)] {
+        let gateway = guarded(Access { group, ..allowing(&["ada"]) }).await;
+
+        comes_in(&gateway, ambient(&room, "nice weather")).await;
+        comes_in(&gateway, mention(&room, "is it?")).await;
+        let bob = Sender { id: "bob".to_owned(), name: None, username: None, kind: SenderKind::Person };
+        comes_in(&gateway, InboundEvent { sender: bob, ..mention(&room, "let me in") }).await;
+
+        assert_eq!(gateway.agent("main").runs().len(), heard, "{group:?}");
+        assert_eq!(gateway.visible(&room).len(), heard, "{group:?}");
+        gateway.at_rest().await;
+    }
+}
+
+/// N1. A group is no place to tell somebody that they are a stranger.
+#[tokio::test]
+async fn in_a_group_a_stranger_is_not_told() {
+    let gateway = guarded(Access::default()).await;
+
+    comes_in(&gateway, mention(&chat("room"), "hello")).await;
+
+    assert!(gateway.visible(&chat("room")).is_empty());
+    nobody_ran(&gateway).await;
+    gateway.at_rest().await;
+}
+
+/// A group can be let in as a whole, whatever is said of direct chats.
+#[tokio::test]
+async fn a_group_on_the_list_is_let_in_as_a_whole() {
+    let access =
+        Access { direct: DirectPolicy::Disabled, group_allow: ["room"].into_iter().collect(), ..Access::default() };
+    let gateway = guarded(access).await;
+
+    comes_in(&gateway, mention(&chat("room"), "hello")).await;
+    comes_in(&gateway, mention(&chat("elsewhere"), "hello")).await;
+    comes_in(&gateway, said(&chat("ada"), "hello")).await;
+
+    assert_eq!(gateway.visible(&chat("room")), ["hello"]);
+    assert!(gateway.visible(&chat("elsewhere")).is_empty() && gateway.visible(&chat("ada")).is_empty());
+    gateway.at_rest().await;
+}
+
+/// O1. Another agent gets no answer, whoever is let in.
+#[tokio::test]
+async fn another_agent_is_not_answered() {
+    let gateway = guarded(Access::open()).await;
+    let mut event = mention(&chat("room"), "hello, agent");
+    event.sender.kind = SenderKind::OtherAgent;
+
+    assert_eq!(comes_in(&gateway, event).await, Accepted::Kept);
+
+    assert!(gateway.visible(&chat("room")).is_empty());
+    nobody_ran(&gateway).await;
+    gateway.at_rest().await;
+}
+
+/// An emoji on a message of ours is told to the agent where the operator wants it, and owed nothing.
+#[tokio::test]
+async fn an_emoji_is_told_to_the_agent_and_owed_nothing() {
+    let kind = || EventKind::Reaction { message: "m1".to_owned(), emoji: "👎".to_owned() };
+    let emoji = || InboundEvent { kind: kind(), directed: Directed::ReplyToUs, ..said(&chat("ada"), "") };
+
+    for script in [Script::is_silent("noted"), Script::fails("broken")] {
+        let mut made = Made::new().always(script);
+        made.tells_reactions.insert(main_channel());
+        let gateway = made.start().await;
+        gateway.receives(emoji()).await;
+        gateway.advance(secs(3600)).await;
+
+        let runs = gateway.agent("main").runs();
+        assert_eq!(runs[0].turn.reaction.as_deref(), Some("👎"));
+        assert!(gateway.visible(&chat("ada")).is_empty());
+        assert!(gateway.turns().await.iter().all(|turn| !turn.owed));
+        gateway.at_rest().await;
+    }
+
+    let gateway = TestGateway::with(Script::replies("hello")).await;
+    assert_eq!(comes_in(&gateway, emoji()).await, Accepted::Kept);
+    nobody_ran(&gateway).await;
+    gateway.at_rest().await;
+}

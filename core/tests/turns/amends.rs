@@ -1,0 +1,214 @@
+//! Edits, and what follows piece by piece.
+
+use std::time::Duration;
+
+use rejoinder_core::{
+    Accepted, AgentTurn, Amends, Attachment, Clock, InboundEvent, TurnId, conformance::scripted::Script,
+};
+
+use crate::gateway::{Made, TestGateway, chat, said, secs};
+
+const PAUSE: Duration = secs(1);
+
+fn edit(event: &InboundEvent, revision: i64, text: &str) -> InboundEvent {
+    InboundEvent { revision, amends: Some(Amends::Replaces), text: text.to_owned(), ..event.clone() }
+}
+
+async fn comes_in(gateway: &TestGateway, event: InboundEvent) -> Accepted {
+    let accepted = gateway.intake().accept(event).await.expect("it is accepted");
+    gateway.settle().await;
+    accepted
+}
+
+/// An agent that says what it was given, after a while.
+async fn echo() -> TestGateway {
+    let echo = |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(5));
+    Made::new().agent("main", echo).start().await
+}
+
+/// The texts and the numbers of files that the agent was given, run by run.
+fn given(gateway: &TestGateway) -> Vec<(String, usize)> {
+    let runs = gateway.agent("main").runs();
+    runs.into_iter().map(|run| (run.turn.text, run.turn.attachments.len())).collect()
+}
+
+fn turn_of(accepted: &Accepted) -> TurnId {
+    match accepted {
+        Accepted::Turn(turn) | Accepted::Amended(turn) => *turn,
+        other => panic!("no turn: {other:?}"),
+    }
+}
+
+/// Part `number` of the album `name`.
+fn part(gateway: &TestGateway, name: &str, number: i64, text: &str) -> InboundEvent {
+    let file = format!("{number}.jpg");
+    InboundEvent {
+        external_id: name.to_owned(),
+        revision: number,
+        attachments: vec![Attachment { url: format!("file:{file}"), name: file, media_type: "image/jpeg".to_owned() }],
+        amends: Some(Amends::Continues),
+        more_within: Some(PAUSE),
+        received_at: gateway.clock.now(),
+        ..said(&chat("ada"), text)
+    }
+}
+
+#[tokio::test]
+async fn an_edit_of_what_waits_takes_the_place_of_its_words() {
+    let gateway = echo().await;
+    gateway.receives(said(&chat("ada"), "one")).await;
+    let event = said(&chat("ada"), "tow");
+    let turn = gateway.receives(event.clone()).await;
+
+    let edited = comes_in(&gateway, edit(&event, 1, "two")).await;
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(edited, Accepted::Amended(turn));
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "two"]);
+    assert_eq!(gateway.dossier(turn).await.turn.event.text, "two");
+    gateway.at_rest().await;
+}
+
+/// B10, E6. What the agent has been given is answered as it was; the edit is kept, and is no turn.
+#[tokio::test]
+async fn an_edit_of_what_runs_or_has_ended_is_kept() {
+    let gateway = echo().await;
+    let event = said(&chat("ada"), "one");
+    gateway.receives(event.clone()).await;
+
+    assert_eq!(comes_in(&gateway, edit(&event, 1, "two")).await, Accepted::Kept);
+    gateway.advance(secs(10)).await;
+    assert_eq!(comes_in(&gateway, edit(&event, 2, "three")).await, Accepted::Kept);
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one"]);
+    assert_eq!(gateway.turns().await.len(), 1);
+    gateway.at_rest().await;
+}
+
+/// What arrives in another order than it was written in changes nothing back.
+#[tokio::test]
+async fn an_earlier_edit_that_comes_later_changes_nothing() {
+    let gateway = echo().await;
+    gateway.receives(said(&chat("ada"), "one")).await;
+    let event = said(&chat("ada"), "a");
+    gateway.receives(event.clone()).await;
+
+    comes_in(&gateway, edit(&event, 20, "abc")).await;
+    assert_eq!(comes_in(&gateway, edit(&event, 10, "ab")).await, Accepted::Kept);
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "abc"]);
+    gateway.at_rest().await;
+}
+
+/// D9. An edit is as durable as what it changes.
+#[tokio::test]
+async fn an_edit_survives_a_restart() {
+    let mut gateway = echo().await;
+    gateway.receives(said(&chat("ada"), "one")).await;
+    let event = said(&chat("ada"), "tow");
+    gateway.receives(event.clone()).await;
+    comes_in(&gateway, edit(&event, 1, "two")).await;
+
+    gateway.restart().await;
+    gateway.advance(secs(20)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "two"]);
+    gateway.at_rest().await;
+}
+
+/// B10. The parts of an album are one turn, with one answer.
+#[tokio::test]
+async fn what_follows_in_time_is_part_of_the_turn() {
+    let gateway = echo().await;
+    let first = comes_in(&gateway, part(&gateway, "album", 1, "look")).await;
+    gateway.advance(Duration::from_millis(400)).await;
+    let batch = vec![part(&gateway, "album", 2, ""), part(&gateway, "album", 3, "there")];
+    let more = gateway.intake().accept_all(batch, Some(("updates", "3".to_owned()))).await.expect("accepted");
+    assert!(given(&gateway).is_empty(), "more may follow");
+
+    gateway.advance(secs(10)).await;
+
+    let turn = turn_of(&first);
+    assert_eq!(more, [Accepted::Amended(turn), Accepted::Amended(turn)]);
+    assert_eq!(given(&gateway), [("look\nthere".to_owned(), 3)]);
+    assert_eq!(gateway.visible(&chat("ada")), ["look\nthere"]);
+    gateway.at_rest().await;
+}
+
+/// All at once, as a poll brings them.
+#[tokio::test]
+async fn parts_that_come_together_are_one_turn() {
+    let gateway = echo().await;
+    let batch = (1..=3).map(|number| part(&gateway, "album", number, "")).collect();
+
+    gateway.intake().accept_all(batch, None).await.expect("accepted");
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(given(&gateway), [(String::new(), 3)]);
+    gateway.at_rest().await;
+}
+
+/// The turn before it ends in the middle of an album: that is no reason to begin with half of it.
+#[tokio::test]
+async fn what_waits_in_line_waits_for_what_follows_as_well() {
+    let gateway = echo().await;
+    gateway.receives(said(&chat("ada"), "before")).await;
+    gateway.advance(Duration::from_millis(4_800)).await;
+    comes_in(&gateway, part(&gateway, "album", 1, "look")).await;
+    gateway.advance(Duration::from_millis(600)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["before"]);
+
+    comes_in(&gateway, part(&gateway, "album", 2, "")).await;
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(given(&gateway)[1..], [("look".to_owned(), 2)]);
+    gateway.at_rest().await;
+}
+
+/// D9. Also when the gateway dies in between.
+#[tokio::test]
+async fn an_album_survives_a_restart() {
+    let mut gateway = echo().await;
+    comes_in(&gateway, part(&gateway, "album", 1, "look")).await;
+
+    gateway.restart().await;
+    comes_in(&gateway, part(&gateway, "album", 2, "")).await;
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(given(&gateway), [("look".to_owned(), 2)]);
+    gateway.at_rest().await;
+}
+
+/// What comes too late for its turn is not lost: it is a turn of its own, and what follows it is part of that.
+#[tokio::test]
+async fn what_follows_too_late_is_a_turn_of_its_own() {
+    let gateway = echo().await;
+    let first = comes_in(&gateway, part(&gateway, "album", 1, "look")).await;
+    gateway.advance(secs(2)).await;
+
+    let late = comes_in(&gateway, part(&gateway, "album", 2, "and this")).await;
+    let more = comes_in(&gateway, part(&gateway, "album", 3, "")).await;
+    gateway.advance(secs(20)).await;
+
+    assert_ne!(turn_of(&first), turn_of(&late));
+    assert_eq!(more, Accepted::Amended(turn_of(&late)));
+    assert_eq!(given(&gateway), [("look".to_owned(), 1), ("and this".to_owned(), 2)]);
+    assert_eq!(gateway.visible(&chat("ada")), ["look", "and this"]);
+    gateway.at_rest().await;
+}
+
+/// A time that a platform got wrong holds nothing up.
+#[tokio::test]
+async fn a_time_in_the_future_holds_nothing_up() {
+    let gateway = echo().await;
+    let event = part(&gateway, "album", 1, "look");
+    let later = InboundEvent { received_at: event.received_at + secs(3600), ..event };
+
+    comes_in(&gateway, later).await;
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["look"]);
+    gateway.at_rest().await;
+}

@@ -1,0 +1,217 @@
+//! A chat gets another id while something is going on in it.
+
+use rejoinder_core::{
+    Accepted, AgentTurn, ConversationRef, EventKind, InboundEvent, SenderKind, Store,
+    conformance::scripted::{Fault, Script},
+    store::TurnStatus,
+};
+
+use crate::gateway::{DEFERRAL, Made, SOFT_DEADLINE, TestGateway, chat, mention, secs};
+
+fn old() -> ConversationRef {
+    chat("old")
+}
+
+fn new() -> ConversationRef {
+    chat("new")
+}
+
+/// The platform moves the chat, and says so.
+async fn moves(gateway: &TestGateway) {
+    gateway.platform.moves(&old(), "new");
+    is_told(gateway).await;
+}
+
+async fn is_told(gateway: &TestGateway) {
+    let mut event = InboundEvent { kind: EventKind::Moved { chat: "new".to_owned() }, ..mention(&old(), "") };
+    event.sender.kind = SenderKind::Ourselves;
+    assert_eq!(gateway.intake().accept(event).await.expect("accepted"), Accepted::Kept);
+    gateway.settle().await;
+}
+
+/// An agent that says what it was given, after a while.
+async fn echo() -> TestGateway {
+    let echo = |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(5));
+    Made::new().agent("main", echo).start().await
+}
+
+/// L2, B11. What runs and what waits is answered where the chat is now, in its order, and remembered there.
+#[tokio::test]
+async fn what_runs_and_what_waits_goes_on_in_the_new_chat() {
+    let gateway = echo().await;
+    gateway.receives(mention(&old(), "one")).await;
+    gateway.receives(mention(&old(), "two")).await;
+
+    moves(&gateway).await;
+    gateway.receives(mention(&new(), "three")).await;
+    gateway.advance(secs(20)).await;
+
+    assert_eq!(gateway.visible(&new()), ["one", "two", "three"]);
+    assert!(gateway.visible(&old()).is_empty());
+    let runs = gateway.agent("main").runs();
+    assert!(runs.iter().all(|run| run.turn.session == runs[0].turn.session));
+    assert_eq!(runs[2].turn.history.len(), 4);
+    gateway.at_rest().await;
+}
+
+/// One turn at a time, also while the one that runs began under the old id.
+#[tokio::test]
+async fn the_new_chat_does_not_overtake_the_old_one() {
+    let gateway = echo().await;
+    gateway.receives(mention(&old(), "one")).await;
+    moves(&gateway).await;
+    gateway.advance(secs(3)).await;
+
+    gateway.receives(mention(&new(), "two")).await;
+
+    assert_eq!(gateway.agent("main").runs().len(), 1);
+    gateway.advance(secs(20)).await;
+    assert_eq!(gateway.visible(&new()), ["one", "two"]);
+    gateway.at_rest().await;
+}
+
+/// E8. The platform says it first when something is sent.
+#[tokio::test]
+async fn an_answer_that_finds_its_chat_moved_follows_it_at_once() {
+    let gateway = echo().await;
+    let turn = gateway.receives(mention(&old(), "one")).await;
+    gateway.platform.moves(&old(), "new");
+
+    gateway.advance(secs(5)).await;
+
+    assert_eq!(gateway.visible(&new()), ["one"]);
+    let dossier = gateway.dossier(turn).await;
+    let results: Vec<_> = dossier.attempts.iter().map(|attempt| attempt.result.as_deref()).collect();
+    assert_eq!(results, [Some("moved"), Some("delivered")]);
+    assert_eq!(dossier.deliveries[0].attempts, 1, "it costs no attempt");
+    // Told afterwards, and again: nothing new.
+    is_told(&gateway).await;
+    gateway.receives(mention(&new(), "two")).await;
+    gateway.advance(secs(5)).await;
+    assert_eq!(gateway.visible(&new()), ["one", "two"]);
+    gateway.at_rest().await;
+}
+
+/// We hear of it while an answer is on its way, and that one fails.
+#[tokio::test]
+async fn an_answer_that_was_on_its_way_is_tried_again_in_the_new_chat() {
+    let gateway = echo().await;
+    gateway.platform.next(Fault::NotSent);
+    gateway.platform.hold(true);
+    gateway.receives(mention(&old(), "one")).await;
+    gateway.advance(secs(5)).await;
+
+    moves(&gateway).await;
+    gateway.platform.hold(false);
+    gateway.advance(secs(5)).await;
+
+    assert_eq!(gateway.visible(&new()), ["one"]);
+    gateway.at_rest().await;
+}
+
+/// H2. What waits for its next try does so in the new chat.
+#[tokio::test]
+async fn an_answer_that_waits_for_its_next_try_moves_along() {
+    let gateway = echo().await;
+    for _ in 0..4 {
+        gateway.platform.next(Fault::NotSent);
+    }
+    gateway.receives(mention(&old(), "one")).await;
+    gateway.advance(secs(6)).await;
+
+    moves(&gateway).await;
+    gateway.advance(secs(60)).await;
+
+    assert_eq!(gateway.visible(&new()), ["one"]);
+    gateway.at_rest().await;
+}
+
+/// A message cannot be changed from another chat: the words are a message of their own.
+#[tokio::test]
+async fn a_deferral_that_stayed_behind_is_paid_in_the_new_chat() {
+    let gateway = Made::new().always(Script::replies("done").taking(SOFT_DEADLINE + secs(5))).start().await;
+    gateway.receives(mention(&old(), "one")).await;
+    gateway.advance(SOFT_DEADLINE).await;
+
+    moves(&gateway).await;
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&old()), [DEFERRAL]);
+    assert_eq!(gateway.visible(&new()), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// Something is said under the new id before anybody says that it is the same chat.
+#[tokio::test]
+async fn two_conversations_that_turn_out_to_be_one_become_one() {
+    let gateway = echo().await;
+    for text in ["one", "two", "three"] {
+        gateway.receives(mention(&old(), text)).await;
+    }
+    gateway.platform.moves(&old(), "new");
+    for text in ["four", "five"] {
+        gateway.receives(mention(&new(), text)).await;
+    }
+
+    is_told(&gateway).await;
+    gateway.advance(secs(60)).await;
+    gateway.receives(mention(&new(), "six")).await;
+    gateway.advance(secs(10)).await;
+
+    let mut visible = gateway.visible(&new());
+    assert_eq!(visible.pop().as_deref(), Some("six"));
+    visible.sort();
+    assert_eq!(visible, ["five", "four", "one", "three", "two"]);
+    let turns = gateway.turns().await;
+    assert!(turns.iter().all(|turn| turn.conversation_id == turns[0].conversation_id));
+    let first = gateway.agent("main").runs()[0].turn.session;
+    assert_eq!(gateway.agent("main").runs()[5].turn.session, first, "it remembers what was said before");
+    gateway.at_rest().await;
+}
+
+/// D18. A stop reaches a run that began under the old id.
+#[tokio::test]
+async fn a_stop_in_the_new_chat_ends_what_began_in_the_old_one() {
+    let gateway = Made::new()
+        .seats(1)
+        .agent("main", |turn: &AgentTurn| match &*turn.text {
+            "stuck" => Script::hangs(),
+            _ => Script::replies("fine"),
+        })
+        .start()
+        .await;
+    let stuck = gateway.receives(mention(&old(), "stuck")).await;
+    moves(&gateway).await;
+
+    gateway.receives(mention(&new(), "/stop")).await;
+    gateway.receives(mention(&new(), "and now?")).await;
+
+    assert_eq!(gateway.status(stuck).await, TurnStatus::Cancelled);
+    assert_eq!(gateway.dossier(stuck).await.runs[0].end.as_deref(), Some("stopped"));
+    assert_eq!(gateway.visible(&new()), ["Stopped.", "fine"], "its seat is free");
+    gateway.at_rest().await;
+}
+
+/// D1. At every step: what the gateway died on is answered in the new chat.
+#[tokio::test]
+async fn a_move_survives_a_restart() {
+    for number in 1..8 {
+        let mut gateway = echo().await;
+        gateway.receives(mention(&old(), "one")).await;
+        gateway.receives(mention(&old(), "two")).await;
+        gateway.platform.moves(&old(), "new");
+        gateway.life.crash_at(number, crate::life::Crash::Before);
+        gateway.advance(secs(5)).await;
+
+        gateway.restart().await;
+        gateway.advance(secs(30)).await;
+
+        let visible = gateway.visible(&new());
+        let mut texts: Vec<&str> = visible.iter().map(|text| text.trim_start_matches("(again) ")).collect();
+        texts.dedup();
+        assert_eq!(texts, ["one", "two"], "at write {number}");
+        assert!(gateway.visible(&old()).is_empty());
+        assert!(gateway.store.next_delivery(&old()).await.expect("readable").is_none());
+        gateway.at_rest().await;
+    }
+}
