@@ -55,6 +55,11 @@ fn describe() {
     describe_counter!("rejoinder_agent_requests_total", Unit::Count, "Requests to agents, by agent and result");
     describe_counter!("rejoinder_channel_restarts_total", Unit::Count, "Channels started again after they failed");
     describe_counter!("rejoinder_webchat_resyncs_total", Unit::Count, "Chat pages that fell behind and read again");
+    describe_counter!(
+        "rejoinder_matrix_locked_total",
+        Unit::Count,
+        "Matrix events that came before their keys, by channel and what became of them"
+    );
     describe_histogram!("rejoinder_store_batch_seconds", Unit::Seconds, "How long one commit of the store took");
     describe_histogram!("rejoinder_store_batch_requests", Unit::Count, "How many requests shared one commit");
 }

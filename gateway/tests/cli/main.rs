@@ -147,6 +147,7 @@ fn init_writes_what_can_be_loaded_and_does_not_write_over_it() {
     assert!(checked.status.success());
 }
 
+#[cfg(feature = "telegram")]
 #[test]
 fn init_connects_a_bot_and_says_when_its_token_could_not_be_checked() {
     let folder = folder();

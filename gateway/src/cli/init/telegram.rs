@@ -30,17 +30,17 @@ const API_URL: &str = "https://api.telegram.org";
 #[command(next_help_heading = "Telegram")]
 pub(super) struct TelegramArgs {
     /// The environment variable that holds a Telegram bot's token, as BotFather gave it
-    #[arg(long, value_name = "NAME", conflicts_with = "telegram_token_file")]
-    telegram_token_env: Option<String>,
+    #[arg(long = "telegram-token-env", value_name = "NAME", conflicts_with = "token_file")]
+    token_env: Option<String>,
     /// The file that holds a Telegram bot's token
-    #[arg(long, value_name = "FILE")]
-    telegram_token_file: Option<PathBuf>,
+    #[arg(long = "telegram-token-file", value_name = "FILE")]
+    token_file: Option<PathBuf>,
     /// Who may write to the bot, by id or username; can be repeated
-    #[arg(long, value_name = "ID")]
-    telegram_allow: Vec<String>,
+    #[arg(long = "telegram-allow", value_name = "ID")]
+    allow: Vec<String>,
     /// Where the Bot API is, when it is not at api.telegram.org
-    #[arg(long, value_name = "URL")]
-    telegram_api_url: Option<Url>,
+    #[arg(long = "telegram-api-url", value_name = "URL")]
+    api_url: Option<Url>,
 }
 
 /// Where the token is.
@@ -65,8 +65,8 @@ pub(super) struct Connected {
 /// What came of a token.
 enum Checked {
     Known(Bot),
-    /// Nothing is known: it may be right.
-    NotChecked(String),
+    /// It may be right: why nothing is known of it.
+    Unsure(String),
     Wrong(String),
 }
 
@@ -76,7 +76,7 @@ impl TelegramArgs {
     /// # Errors
     /// When its token is nobody's.
     pub(super) async fn given(&self) -> Result<Option<Connected>, Failure> {
-        let (token, found) = match (&self.telegram_token_env, &self.telegram_token_file) {
+        let (token, found) = match (&self.token_env, &self.token_file) {
             (Some(name), _) => {
                 let found = variable(name).ok_or_else(|| format!("{name} is not set here"));
                 (TokenPlace::Variable(name.clone()), found)
@@ -87,7 +87,7 @@ impl TelegramArgs {
                     .with_context(|| format!("cannot read the bot's token from {}", path.display()))?;
                 (TokenPlace::File(path), Ok(SecretString::from(read.trim())))
             }
-            (None, None) if self.telegram_allow.is_empty() && self.telegram_api_url.is_none() => return Ok(None),
+            (None, None) if self.allow.is_empty() && self.api_url.is_none() => return Ok(None),
             (None, None) => {
                 let what = "which bot? Say --telegram-token-env or --telegram-token-file";
                 return Err(Failure::Usage(what.to_owned()));
@@ -96,19 +96,19 @@ impl TelegramArgs {
         if !wiring::HAS_TELEGRAM {
             return Err(Failure::Usage("this build cannot talk to Telegram".to_owned()));
         }
-        if let Some(wrong) = self.telegram_allow.iter().find(|entry| !Telegram::may_be_person(entry)) {
+        if let Some(wrong) = self.allow.iter().find(|entry| !Telegram::may_be_person(entry)) {
             return Err(Failure::Usage(format!("{wrong:?} is neither an id nor a username of Telegram's")));
         }
         let checked = match found {
             Ok(token) => self.check(&token).await?,
-            Err(why) => Checked::NotChecked(why),
+            Err(why) => Checked::Unsure(why),
         };
         let bot = match checked {
             Checked::Known(bot) => Ok(bot),
-            Checked::NotChecked(why) => Err(why),
+            Checked::Unsure(why) => Err(why),
             Checked::Wrong(why) => return Err(anyhow!("the bot's token cannot be used: {why}").into()),
         };
-        Ok(Some(self.connected(token, self.telegram_allow.clone(), bot)))
+        Ok(Some(self.connected(token, self.allow.clone(), bot)))
     }
 
     /// Asks for a bot. What is typed in will be kept in `data_dir`; `found` is a token that is there already, in
@@ -124,7 +124,7 @@ impl TelegramArgs {
             match self.check(&token).await? {
                 Checked::Known(bot) => break (place, Ok(bot)),
                 Checked::Wrong(why) => asked.say(&format!("{}. Nothing was written yet.", capital(&why)))?,
-                Checked::NotChecked(why) => {
+                Checked::Unsure(why) => {
                     let options = ["try again", "write it all the same", "leave Telegram out"].map(str::to_owned);
                     match asked.pick(&format!("{}, so the token was not checked.", capital(&why)), &options)? {
                         0 => {}
@@ -142,17 +142,17 @@ impl TelegramArgs {
     }
 
     fn connected(&self, token: TokenPlace, allow: Vec<String>, bot: Result<Bot, String>) -> Connected {
-        Connected { token, api_url: self.telegram_api_url.clone(), allow, bot }
+        Connected { token, api_url: self.api_url.clone(), allow, bot }
     }
 
     async fn check(&self, token: &SecretString) -> Result<Checked, Failure> {
         let usual = || API_URL.parse().expect("a constant address");
-        let api_url = self.telegram_api_url.clone().unwrap_or_else(usual);
+        let api_url = self.api_url.clone().unwrap_or_else(usual);
         let http = wiring::http_client().context("cannot ask Telegram")?;
         Ok(match wiring::check_bot(&http, &api_url, token).await {
             Ok(bot) => Checked::Known(bot),
             Err(BotCheckError::Wrong(why)) => Checked::Wrong(why),
-            Err(BotCheckError::Unreachable(why)) => Checked::NotChecked(why),
+            Err(BotCheckError::Unreachable(why)) => Checked::Unsure(why),
         })
     }
 }
@@ -293,7 +293,7 @@ impl Connected {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "telegram"))]
 mod tests {
     use std::collections::VecDeque;
 
@@ -364,12 +364,7 @@ mod tests {
     }
 
     fn arguments(api_url: Url) -> TelegramArgs {
-        TelegramArgs {
-            telegram_token_env: None,
-            telegram_token_file: None,
-            telegram_allow: Vec::new(),
-            telegram_api_url: Some(api_url),
-        }
+        TelegramArgs { token_env: None, token_file: None, allow: Vec::new(), api_url: Some(api_url) }
     }
 
     /// What the gateway reads of what was written.
@@ -463,8 +458,8 @@ mod tests {
         let given = async |token: &str| {
             std::fs::write(&file, format!("{token}\n")).unwrap();
             let arguments = TelegramArgs {
-                telegram_token_file: Some(file.clone()),
-                telegram_allow: vec!["42".to_owned()],
+                token_file: Some(file.clone()),
+                allow: vec!["42".to_owned()],
                 ..arguments(telegram().await)
             };
             arguments.given().await
@@ -481,7 +476,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_variable_that_is_not_set_yet_is_written_and_said() {
-        let arguments = TelegramArgs { telegram_token_env: Some("SOME_TOKEN".into()), ..arguments(nowhere().await) };
+        let arguments = TelegramArgs { token_env: Some("SOME_TOKEN".into()), ..arguments(nowhere().await) };
 
         let bot = arguments.given().await.unwrap().unwrap();
 
@@ -492,10 +487,10 @@ mod tests {
 
     #[tokio::test]
     async fn what_belongs_to_no_bot_or_to_nobody_is_a_wrong_call() {
-        let none = TelegramArgs { telegram_allow: vec!["42".into()], ..arguments(nowhere().await) };
+        let none = TelegramArgs { allow: vec!["42".into()], ..arguments(nowhere().await) };
         let nobody = TelegramArgs {
-            telegram_token_env: Some("SOME_TOKEN".into()),
-            telegram_allow: vec!["Ada Lovelace".into()],
+            token_env: Some("SOME_TOKEN".into()),
+            allow: vec!["Ada Lovelace".into()],
             ..arguments(nowhere().await)
         };
 
