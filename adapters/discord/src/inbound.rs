@@ -103,10 +103,10 @@ impl<'a> Taking<'a> {
             "GUILD_CREATE" => self.server(&dispatch).await?,
             "MESSAGE_CREATE" | "MESSAGE_UPDATE" => {
                 self.know_places(&dispatch.data).await?;
-                self.read(dispatch);
+                self.read(&dispatch);
             }
             "INTERACTION_CREATE" => self.interaction(dispatch).await?,
-            "MESSAGE_REACTION_ADD" | "MESSAGE_REACTION_REMOVE" => self.read(dispatch),
+            "MESSAGE_REACTION_ADD" | "MESSAGE_REACTION_REMOVE" => self.read(&dispatch),
             _ => {
                 self.learn(&dispatch);
                 self.position.passes(&dispatch);
@@ -129,18 +129,23 @@ impl<'a> Taking<'a> {
         }
     }
 
-    fn read(&mut self, dispatch: Dispatch) {
+    fn read(&mut self, dispatch: &Dispatch) {
         if let Some(read) = self.reader().read(&dispatch.kind, &dispatch.data, dispatch.seq) {
             self.heed(&read);
             self.waiting.push(read);
         }
-        self.position.passes(&dispatch);
+        self.position.passes(dispatch);
     }
 
     fn heed(&self, read: &Read) {
         let pulse = &self.discord.pulse;
-        if read.is_hidden && self.discord.options.message_content && pulse.lacks(HIDDEN) {
-            tracing::warn!(channel = %self.discord.channel, "{HIDDEN}");
+        if read.is_hidden && self.discord.options.message_content {
+            if pulse.lacks(HIDDEN) {
+                tracing::warn!(channel = %self.discord.channel, "{HIDDEN}");
+            }
+        } else if read.is_ambient() {
+            // Whoever reads what is not directed at us reads everything.
+            pulse.lacks_nothing();
         }
     }
 
@@ -232,7 +237,9 @@ impl<'a> Taking<'a> {
             }
             "THREAD_LIST_SYNC" => {
                 let threads = serde_json::from_str::<Threads>(data).map(|list| list.threads).unwrap_or_default();
-                threads.iter().for_each(|thread| directory.learn(thread, None));
+                for thread in &threads {
+                    directory.learn(thread, None);
+                }
             }
             "GUILD_ROLE_CREATE" | "GUILD_ROLE_UPDATE" => {
                 if let Ok(change) = serde_json::from_str::<RoleChange>(data) {

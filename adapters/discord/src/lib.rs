@@ -18,6 +18,8 @@ mod backoff;
 mod capabilities;
 mod check;
 mod commands;
+#[cfg(test)]
+mod conformance;
 mod directory;
 mod format;
 mod gateway;
@@ -112,8 +114,8 @@ impl Discord {
     pub fn new(
         channel: ChannelId,
         options: DiscordOptions,
-        http: Client,
         clock: SharedClock,
+        http: Client,
     ) -> Result<Self, OptionsError> {
         options.check()?;
         let plain_http = Client::builder()
@@ -274,7 +276,9 @@ impl ChannelAdapter for Discord {
         };
         self.pulse.storing(None);
         let (position, places) = (Position::parse(&position), Places::parse(&places));
-        places.direct().into_iter().for_each(|chat| self.directory.learn_direct(chat));
+        for chat in places.direct() {
+            self.directory.learn_direct(chat);
+        }
         let waiting = self.interactions.load(&interactions, self.clock.now());
         self.loaded.send_replace(true);
         if let Some(at) = position.identified_at {
@@ -285,7 +289,9 @@ impl ChannelAdapter for Discord {
         let stored = Arc::new(StoredSeq::default());
         let shard = Shard::new(self, Arc::clone(&stored), queue, position.session.clone());
         let taking = Taking::new(self, &intake, &ended, me, position, places, stored);
-        waiting.into_iter().for_each(|record| self.acknowledge(record));
+        for record in waiting {
+            self.acknowledge(record);
+        }
         let working = async {
             let reading = shard.run(&ended);
             let storing = async {

@@ -62,6 +62,15 @@ impl Read {
     const fn of(event: InboundEvent, message: Snowflake) -> Self {
         Self { event, message: Some(message), interaction: None, is_hidden: false }
     }
+
+    /// Whether it is something that people say among themselves, and we can read it.
+    pub(crate) fn is_ambient(&self) -> bool {
+        let event = &self.event;
+        event.kind == EventKind::Message
+            && event.chat == ChatKind::Group
+            && event.directed == Directed::Ambient
+            && !event.text.is_empty()
+    }
 }
 
 /// Whether this is what a person says only to themselves and us; whose it is.
@@ -162,7 +171,7 @@ impl Reader<'_> {
     }
 
     /// What only one person sees is a conversation of its own, so that no answer in it can go anywhere else.
-    fn private(&self, public: &ConversationRef, user: Snowflake) -> ConversationRef {
+    fn private(public: &ConversationRef, user: Snowflake) -> ConversationRef {
         ConversationRef { thread: None, ..public.clone() }.in_thread(&format!("{PRIVATE}{user}"))
     }
 

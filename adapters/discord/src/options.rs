@@ -11,6 +11,7 @@ pub const API_URL: &str = "https://discord.com";
 
 /// One application, as the operator configured it.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in the configuration")]
 pub struct DiscordOptions {
     /// The token of the application's bot user.
     pub token: SecretString,

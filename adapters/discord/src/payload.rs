@@ -31,6 +31,7 @@ pub(crate) struct Member {
 }
 
 #[derive(Debug, Deserialize)]
+#[expect(clippy::struct_field_names, reason = "they are Discord's names")]
 pub(crate) struct Message {
     pub(crate) id: Snowflake,
     pub(crate) channel_id: Snowflake,
@@ -69,7 +70,6 @@ pub(crate) struct Message {
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Reference {
-    pub(crate) message_id: Option<Snowflake>,
     /// 1: forwarded.
     #[serde(rename = "type", default)]
     pub(crate) kind: u64,
@@ -259,5 +259,4 @@ pub(crate) struct RoleChange {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Sent {
     pub(crate) id: Snowflake,
-    pub(crate) channel_id: Option<Snowflake>,
 }

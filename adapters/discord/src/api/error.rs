@@ -16,7 +16,6 @@ pub(crate) mod code {
     pub(crate) const ALREADY_ACKNOWLEDGED: u64 = 40060;
     pub(crate) const MISSING_ACCESS: u64 = 50001;
     pub(crate) const CANNOT_EDIT_ANOTHERS: u64 = 50005;
-    pub(crate) const MISSING_PERMISSIONS: u64 = 50013;
     pub(crate) const NO_TEXT_CHANNEL: u64 = 50008;
     pub(crate) const INVALID_WEBHOOK_TOKEN: u64 = 50027;
     pub(crate) const INVALID_FORM: u64 = 50035;
@@ -166,7 +165,7 @@ mod tests {
     #[case(401, 0, "unauthorized")]
     #[case(401, code::INVALID_WEBHOOK_TOKEN, "refused")]
     #[case(403, code::MISSING_ACCESS, "refused")]
-    #[case(403, code::MISSING_PERMISSIONS, "refused")]
+    #[case(403, 50013, "refused")]
     #[case(403, 50007, "refused")]
     #[case(404, code::UNKNOWN_CHANNEL, "refused")]
     #[case(400, code::INVALID_FORM, "refused")]

@@ -225,9 +225,9 @@ impl Shard<'_> {
             return Ok(Ended::Broken("the gateway does not say hello".to_owned()));
         };
         let hello = hello?;
-        let interval = match serde_json::from_str::<Frame<'_>>(&hello).as_ref().map(Frame::says) {
-            Ok(Said::Hello(interval)) => interval,
-            _ => return Ok(Ended::Broken("the gateway does not say hello".to_owned())),
+        let frame = serde_json::from_str::<Frame<'_>>(&hello);
+        let Ok(Said::Hello(interval)) = frame.as_ref().map(Frame::says) else {
+            return Ok(Ended::Broken("the gateway does not say hello".to_owned()));
         };
         self.discord.pulse.interval(interval);
         self.introduce(connection).await?;

@@ -48,7 +48,7 @@ impl Reader<'_> {
         let is_private = chat == ChatKind::Group && is_private(&interaction);
         let user = user.id;
         let chat_id = Snowflake::parse(&public.chat).unwrap_or(channel);
-        let conversation = if is_private { self.private(&public, user) } else { public };
+        let conversation = if is_private { Self::private(&public, user) } else { public };
         let event = self.event(conversation, chat, format!("{INTERACTION}{}", interaction.id), sender);
         let event = if interaction.kind == kind::COMMAND {
             command(&interaction, event)

@@ -1,1 +1,328 @@
+use std::collections::BTreeSet;
 
+use rejoinder_core::{Amends, TurnId};
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::payload::{Channel, Role};
+
+const US: &str = "7";
+
+struct World {
+    channel: ChannelId,
+    options: DiscordOptions,
+    directory: Directory,
+    said: Said,
+}
+
+impl Default for World {
+    fn default() -> Self {
+        let world = Self {
+            channel: ChannelId::new("discord", "main"),
+            options: DiscordOptions::default(),
+            directory: Directory::default(),
+            said: Said::default(),
+        };
+        world.learn(&json!({"id": "10", "type": 0, "guild_id": "1", "name": "general"}));
+        world.learn(&json!({"id": "12", "type": 11, "guild_id": "1", "parent_id": "10", "owner_id": "7"}));
+        let role: Role =
+            serde_json::from_value(json!({"id": "20", "name": "Agents", "tags": {"bot_id": US}})).expect("a role");
+        world.directory.learn_role(id("1"), role, id(US));
+        world
+    }
+}
+
+impl World {
+    fn learn(&self, channel: &Value) {
+        let channel: Channel = serde_json::from_value(channel.clone()).expect("a channel");
+        self.directory.learn(&channel, None);
+    }
+
+    fn read(&self, kind: &str, data: &Value) -> Option<Read> {
+        let me = Identity { user: id(US), application: id("70") };
+        let now = Timestamp::from_millis(1_700_000_000_000);
+        Reader { channel: &self.channel, me, options: &self.options, directory: &self.directory, said: &self.said, now }
+            .read(kind, &data.to_string(), 3)
+    }
+
+    fn event(&self, kind: &str, data: &Value) -> InboundEvent {
+        self.read(kind, data).expect("an event").event
+    }
+
+    /// A message of Ada's in the server's channel.
+    fn message(&self, fields: Value) -> InboundEvent {
+        self.event("MESSAGE_CREATE", &message(fields))
+    }
+
+    fn place(&self, chat: &str, thread: Option<&str>) -> ConversationRef {
+        let conversation = ConversationRef::new(self.channel.clone(), chat);
+        match thread {
+            Some(thread) => conversation.in_thread(thread),
+            None => conversation,
+        }
+    }
+}
+
+fn id(text: &str) -> Snowflake {
+    Snowflake::parse(text).expect("an id")
+}
+
+fn with(mut base: Value, fields: Value) -> Value {
+    let Value::Object(fields) = fields else { unreachable!("fields are an object") };
+    base.as_object_mut().expect("an object").extend(fields);
+    base
+}
+
+fn message(fields: Value) -> Value {
+    let author = json!({"id": "42", "username": "ada_l", "global_name": "Ada"});
+    let base =
+        json!({"id": "100", "channel_id": "10", "guild_id": "1", "author": author, "type": 0, "content": "hello"});
+    with(base, fields)
+}
+
+fn interaction(fields: Value) -> Value {
+    let member = json!({"user": {"id": "42", "username": "ada_l"}, "roles": []});
+    let base = json!({
+        "id": "200", "application_id": "70", "token": "SECRET", "guild_id": "1", "channel_id": "10",
+        "channel": {"id": "10", "type": 0}, "member": member,
+    });
+    with(base, fields)
+}
+
+#[test]
+fn a_direct_chat_has_no_server() {
+    let world = World::default();
+    let direct = json!({"id": "100", "channel_id": "30", "author": {"id": "42", "username": "ada_l"}, "type": 0, "content": "hello"});
+
+    let event = world.event("MESSAGE_CREATE", &direct);
+
+    assert_eq!((event.chat, event.directed), (ChatKind::Direct, Directed::DirectChat));
+    assert_eq!(event.conversation, world.place("30", None));
+    assert_eq!((event.external_id.as_str(), event.revision), ("30:100", 0));
+    assert_eq!(event.message_id.as_deref(), Some("100"));
+    assert_eq!((event.sender.name.as_deref(), event.sender.username.as_deref()), (Some("ada_l"), Some("ada_l")));
+}
+
+#[rstest]
+#[case(json!({"content": "<@7> hello", "mentions": [{"id": "7"}]}), Directed::Mention, "hello")]
+#[case(json!({"content": "<@!7>, hello"}), Directed::Mention, "hello")]
+#[case(json!({"content": "<@&20> hello", "mention_roles": ["20"]}), Directed::Mention, "@Agents hello")]
+#[case(json!({"content": "<@&21> hello", "mention_roles": ["21"]}), Directed::Ambient, "<@&21> hello")]
+#[case(json!({"content": "@everyone hello", "mention_everyone": true}), Directed::Ambient, "@everyone hello")]
+#[case(json!({"content": "hello"}), Directed::Ambient, "hello")]
+#[case(
+    json!({"type": 19, "mentions": [{"id": "7"}], "referenced_message": {"id": "99", "channel_id": "10", "author": {"id": "7"}}}),
+    Directed::ReplyToUs,
+    "hello"
+)]
+#[case(
+    json!({"type": 19, "referenced_message": {"id": "99", "channel_id": "10", "author": {"id": "43"}}}),
+    Directed::Ambient,
+    "hello"
+)]
+#[case(json!({"type": 19, "referenced_message": null}), Directed::Ambient, "hello")]
+fn in_a_server_it_is_for_us_when_it_says_so(#[case] fields: Value, #[case] directed: Directed, #[case] text: &str) {
+    let event = World::default().message(fields);
+
+    assert_eq!((event.chat, event.directed), (ChatKind::Group, directed));
+    assert_eq!(event.text, text);
+}
+
+#[test]
+fn mentions_and_emoji_are_read_by_name() {
+    let content = "<@43> in <#10>: <:wave:55> </ask:66> <t:1> <@99> a < b";
+    let event = World::default().message(json!({"content": content, "mentions": [{"id": "43", "username": "bob"}]}));
+
+    assert_eq!(event.text, "@bob in #general: :wave: /ask <t:1> <@99> a < b");
+}
+
+/// L2.
+#[test]
+fn a_thread_is_a_conversation_in_its_channel() {
+    let world = World::default();
+
+    assert_eq!(world.message(json!({"channel_id": "12"})).conversation, world.place("10", Some("12")));
+    assert_eq!(world.message(json!({})).conversation, world.place("10", None));
+}
+
+#[test]
+fn a_mention_may_be_the_beginning_of_a_thread() {
+    let mut world = World::default();
+    world.options.auto_thread = true;
+    let mention = json!({"content": "<@7> hello"});
+
+    assert_eq!(world.message(mention.clone()).conversation, world.place("10", Some("100")));
+    assert_eq!(world.message(json!({})).conversation, world.place("10", None));
+    let in_thread = world.message(with(mention, json!({"channel_id": "12"})));
+    assert_eq!(in_thread.conversation, world.place("10", Some("12")));
+    let later = world.message(json!({"channel_id": "12"}));
+    assert_eq!(later.directed, Directed::ReplyToUs, "a thread of ours is for talking to us");
+}
+
+/// O1.
+#[test]
+fn other_bots_and_webhooks_are_no_people_unless_they_are_allowed() {
+    let mut world = World::default();
+    let bot = json!({"author": {"id": "43", "username": "Robot", "bot": true}});
+    let webhook = json!({"author": {"id": "44", "username": "Hook", "bot": true}, "webhook_id": "44"});
+    let kinds = |world: &World| [&bot, &webhook].map(|fields| world.message(fields.clone()).sender.kind);
+
+    assert_eq!(kinds(&world), [SenderKind::OtherAgent, SenderKind::OtherAgent]);
+    world.options.allow_bots = BTreeSet::from(["@robot".to_owned()]);
+    assert_eq!(kinds(&world), [SenderKind::Person, SenderKind::OtherAgent]);
+    world.options.allow_bots = BTreeSet::from(["44".to_owned()]);
+    assert_eq!(kinds(&world), [SenderKind::OtherAgent, SenderKind::Person]);
+}
+
+#[rstest]
+#[case(json!({"author": {"id": "7", "bot": true}}))]
+#[case(json!({"author": {"id": "70", "bot": true}, "webhook_id": "70"}))]
+#[case(json!({"type": 7}))]
+#[case(json!({"type": 18}))]
+#[case(json!({"author": null}))]
+fn what_nobody_said_becomes_nothing(#[case] fields: Value) {
+    assert!(World::default().read("MESSAGE_CREATE", &message(fields)).is_none());
+}
+
+#[test]
+fn an_edit_is_a_revision_and_a_preview_is_none() {
+    let world = World::default();
+    let edited = json!({"content": "hello!", "edited_timestamp": "2026-01-01T00:00:01.500000+00:00"});
+
+    let event = world.event("MESSAGE_UPDATE", &message(edited));
+
+    assert_eq!((event.external_id.as_str(), event.revision), ("10:100", 1_767_225_601_500));
+    assert_eq!(event.amends, Some(Amends::Replaces));
+    assert!(world.read("MESSAGE_UPDATE", &message(json!({"edited_timestamp": null}))).is_none());
+}
+
+/// K3.
+#[test]
+fn files_come_along_also_those_of_what_is_replied_to() {
+    let file = |name: &str| json!({"id": "1", "filename": name, "content_type": "text/plain", "url": "https://cdn.discordapp.com/a"});
+    let replied_to = json!({"id": "99", "channel_id": "10", "author": {"id": "43"}, "content": "look", "attachments": [file("b.txt")]});
+
+    let event = World::default()
+        .message(json!({"content": "", "type": 19, "attachments": [file("a.txt")], "referenced_message": replied_to}));
+
+    let names: Vec<_> = event.attachments.iter().map(|file| file.name.as_str()).collect();
+    assert_eq!(names, ["a.txt", "b.txt"]);
+    assert_eq!((event.kind, event.quoted.as_deref()), (EventKind::Message, Some("look")));
+}
+
+#[rstest]
+#[case(json!({"content": "", "sticker_items": [{"id": "1", "name": "Wave"}]}), "[sticker: Wave]")]
+#[case(
+    json!({"content": "", "poll": {"question": {"text": "Tea?"}, "answers": [{"poll_media": {"text": "yes"}}, {"poll_media": {"text": "no"}}]}}),
+    "[poll: Tea? yes / no]"
+)]
+#[case(
+    json!({"content": "", "message_reference": {"type": 1}, "message_snapshots": [{"message": {"content": "news"}}]}),
+    "[forwarded] news"
+)]
+fn what_is_no_text_is_said_in_words(#[case] fields: Value, #[case] text: &str) {
+    assert_eq!(World::default().message(fields).text, text);
+}
+
+#[rstest]
+#[case(json!({"content": ""}), true)]
+#[case(json!({"content": "", "embeds": [{}]}), false)]
+#[case(json!({"content": "", "mentions": [{"id": "7"}]}), false)]
+#[case(json!({"content": "hello"}), false)]
+fn words_that_are_hidden_are_noticed(#[case] fields: Value, #[case] is_hidden: bool) {
+    let read = World::default().read("MESSAGE_CREATE", &message(fields)).expect("an event");
+
+    assert_eq!(read.is_hidden, is_hidden);
+}
+
+/// E4.
+#[test]
+fn what_cannot_be_read_is_kept_without_its_secrets() {
+    let world = World::default();
+
+    let event =
+        world.event("MESSAGE_CREATE", &json!({"id": "100", "channel_id": "10", "content": {"of": "another year"}}));
+    assert_eq!((event.kind, event.external_id.as_str()), (EventKind::Other, "message_create:10:100"));
+    let event = world.event("INTERACTION_CREATE", &json!({"id": "1", "token": "SECRET", "type": "?"}));
+    assert!(!event.raw.contains("SECRET"), "{}", event.raw);
+}
+
+#[test]
+fn a_question_is_a_command_and_its_token_is_kept_apart() {
+    let world = World::default();
+    let options = json!([{"name": "question", "type": 3, "value": "why?"}]);
+
+    let read = world
+        .read("INTERACTION_CREATE", &interaction(json!({"type": 2, "data": {"name": "ask", "options": options}})))
+        .expect("an event");
+
+    let event = &read.event;
+    assert_eq!((event.text.as_str(), event.directed), ("why?", Directed::Command));
+    assert_eq!(event.message_id.as_deref(), Some("interaction:200"));
+    assert_eq!(event.message_id.as_deref().and_then(interaction_in), Some(id("200")));
+    assert_eq!(event.conversation, world.place("10", None));
+    assert!(!event.raw.contains("SECRET"), "{}", event.raw);
+    let record = read.interaction.expect("an interaction");
+    assert!(record.is_command && !record.is_private);
+    assert_eq!(record.token(), "SECRET");
+}
+
+#[test]
+fn a_private_question_is_a_conversation_of_one_person() {
+    let world = World::default();
+    let options =
+        json!([{"name": "question", "type": 3, "value": "why?"}, {"name": "private", "type": 5, "value": true}]);
+
+    let read = world
+        .read("INTERACTION_CREATE", &interaction(json!({"type": 2, "data": {"name": "ask", "options": options}})))
+        .expect("an event");
+
+    assert_eq!(private_to(&read.event.conversation), Some(id("42")));
+    assert_eq!(private_to(&world.place("10", None)), None);
+    assert_eq!(read.event.text, "why?");
+    assert!(read.interaction.expect("an interaction").is_private);
+}
+
+#[test]
+fn a_command_without_words_is_itself() {
+    let event =
+        World::default().event("INTERACTION_CREATE", &interaction(json!({"type": 2, "data": {"name": "stop"}})));
+
+    assert_eq!((event.text.as_str(), event.directed), ("/stop", Directed::Command));
+}
+
+#[test]
+fn a_pressed_button_is_a_choice() {
+    let turn = TurnId::new(Timestamp::from_millis(1_700_000_000_000));
+    let pick = pick_id(turn, 1);
+    let components = json!([{"type": 1, "components": [{"type": 2, "custom_id": pick, "label": "Tell me more"}]}]);
+    let fields = json!({
+        "type": 3,
+        "data": {"custom_id": pick, "component_type": 2},
+        "message": {"id": "99", "channel_id": "10", "components": components},
+    });
+
+    let event = World::default().event("INTERACTION_CREATE", &interaction(fields));
+
+    assert_eq!(event.kind, EventKind::Choice { turn });
+    assert_eq!((event.text.as_str(), event.directed), ("Tell me more", Directed::ReplyToUs));
+    assert_eq!(event.message_id.as_deref(), Some("99"));
+}
+
+#[test]
+fn a_reaction_counts_when_it_is_on_what_we_said() {
+    let world = World::default();
+    let emoji = json!({"id": null, "name": "👍"});
+    let member = json!({"user": {"id": "42", "username": "ada_l"}});
+    let base = json!({"user_id": "42", "channel_id": "10", "guild_id": "1", "message_id": "99", "member": member, "emoji": emoji});
+    let ours = with(base.clone(), json!({"message_author_id": "7"}));
+
+    let event = world.event("MESSAGE_REACTION_ADD", &ours);
+    assert_eq!(event.kind, EventKind::Reaction { message: "99".to_owned(), emoji: "👍".to_owned() });
+    assert!(world.read("MESSAGE_REACTION_ADD", &base).is_none(), "on what others said");
+    world.said.note(id("99"), "yes");
+    let event = world.event("MESSAGE_REACTION_REMOVE", &base);
+    assert_eq!(event.kind, EventKind::Reaction { message: "99".to_owned(), emoji: String::new() });
+    assert_eq!(event.quoted.as_deref(), Some("yes"));
+}

@@ -56,15 +56,13 @@ impl Reader<'_> {
             let (before, markup) = rest.split_at(start);
             words.push_str(before);
             let inner = markup[1..].split_once('>');
-            match inner.and_then(|(inner, after)| Some((self.name(&Markup::parse(inner)?, mentions)?, after))) {
-                Some((name, after)) => {
-                    words.push_str(&name);
-                    rest = after;
-                }
-                None => {
-                    words.push('<');
-                    rest = &markup[1..];
-                }
+            let named = inner.and_then(|(inner, after)| Some((self.name(&Markup::parse(inner)?, mentions)?, after)));
+            if let Some((name, after)) = named {
+                words.push_str(&name);
+                rest = after;
+            } else {
+                words.push('<');
+                rest = &markup[1..];
             }
         }
         words.push_str(rest);

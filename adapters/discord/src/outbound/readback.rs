@@ -13,9 +13,9 @@ use crate::{
     snowflake::Snowflake,
 };
 
-/// How long Discord knows a nonce: "the past few minutes"
-/// (<https://discord.com/developers/docs/resources/message#create-message>).
-const NONCE_LASTS: Duration = Duration::from_mins(2);
+/// How long Discord surely knows a nonce: "the past few minutes", of which two were seen
+/// (<https://discord.com/developers/docs/resources/message#create-message>). A call may take a while.
+const NONCE_LASTS: Duration = Duration::from_secs(80);
 
 /// How far Discord's clock may be behind ours.
 const MARGIN: Duration = Duration::from_mins(2);
@@ -74,7 +74,7 @@ impl Discord {
                 page.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
             messages.sort_unstable_by_key(|message| message.id);
             if let Some(found) = messages.iter().find(|message| is_it(message, us, &nonce, outgoing)) {
-                return Ok(Some(Sent { id: found.id, channel_id: Some(channel) }));
+                return Ok(Some(Sent { id: found.id }));
             }
             match messages.last() {
                 Some(last) if page.len() >= 100 && last.id > after => after = last.id,
@@ -90,14 +90,11 @@ fn is_it(message: &Message, us: Snowflake, nonce: &str, outgoing: &Outgoing) -> 
     if message.author.as_ref().is_none_or(|author| author.id != us) {
         return false;
     }
-    match &message.nonce {
-        Some(Value::String(theirs)) => theirs == nonce,
-        _ => {
-            let files = outgoing.files.iter().map(|file| &file.name);
-            message.content.trim() == outgoing.text.trim()
-                && files.eq(message.attachments.iter().map(|file| &file.filename))
-        }
+    if let Some(Value::String(theirs)) = &message.nonce {
+        return theirs == nonce;
     }
+    let files = outgoing.files.iter().map(|file| &file.name);
+    message.content.trim() == outgoing.text.trim() && files.eq(message.attachments.iter().map(|file| &file.filename))
 }
 
 #[cfg(test)]

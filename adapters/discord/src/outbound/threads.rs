@@ -34,7 +34,7 @@ impl Discord {
         outgoing: &Outgoing,
         reply_to: Option<Snowflake>,
     ) -> Result<Receipt, ApiError> {
-        let (chat, thread) = address::channels(delivery.conversation()).map_err(no_channel)?;
+        let (chat, thread) = address::channels(delivery.conversation()).map_err(|error| no_channel(&error))?;
         let Some(thread) = thread else {
             let is_direct = self.directory.place(chat).is_some_and(|place| place.is_direct());
             let sent = self.post(delivery, outgoing, chat, reply_to.filter(|_| !is_direct)).await?;
@@ -70,8 +70,7 @@ impl Discord {
         };
         let thread = json(&CreateThread::new(topic));
         match self.api.tell::<Sent>(Method::POST, &format!("{path}/threads"), &thread).await {
-            Ok(_) => Ok(true),
-            Err(ApiError::Refused(Refusal { code: code::THREAD_EXISTS, .. })) => Ok(true),
+            Ok(_) | Err(ApiError::Refused(Refusal { code: code::THREAD_EXISTS, .. })) => Ok(true),
             Err(error) if error.may_pass() => Err(error),
             Err(error) => {
                 tracing::info!(channel = %self.channel, %error, "no thread can be opened: the answer goes to the channel");
@@ -122,7 +121,7 @@ impl Discord {
             let (method, body) = (method.clone(), body());
             async move { self.api.call(method, &path, body).await.map(|_| ()) }
         };
-        let (chat, thread) = address::channels(conversation).map_err(no_channel)?;
+        let (chat, thread) = address::channels(conversation).map_err(|error| no_channel(&error))?;
         let Some(thread) = thread else { return call(chat).await };
         let in_channel = message == thread || self.threadless.get(&thread).is_some();
         let (first, second) = if in_channel { (chat, thread) } else { (thread, chat) };
@@ -141,7 +140,7 @@ impl Discord {
     }
 }
 
-fn no_channel(error: DeliveryError) -> ApiError {
+fn no_channel(error: &DeliveryError) -> ApiError {
     ApiError::Refused(Refusal { code: code::UNKNOWN_CHANNEL, ..Refusal::of(404, error.to_string()) })
 }
 

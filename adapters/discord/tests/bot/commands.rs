@@ -1,0 +1,203 @@
+//! Slash commands.
+
+use std::time::Duration;
+
+use rejoinder_core::ChannelAdapter;
+use rejoinder_discord::DiscordOptions;
+use rejoinder_discord_server::{DiscordServer, Fault};
+use serde_json::json;
+
+use crate::support::{Gateway, options};
+
+#[tokio::test]
+async fn the_commands_are_registered_where_they_belong() {
+    let server = DiscordServer::start().await;
+    let guild = server.guild("Friends").await;
+    let expected = ["ask", "help", "new", "status", "stop"];
+    let gateway = Gateway::connected(&server).await;
+    let sorted = |mut names: Vec<String>| {
+        names.sort();
+        Some(names).filter(|names| !names.is_empty())
+    };
+
+    let listed = server.until("they are listed", async || sorted(server.commands(None).await)).await;
+    assert_eq!(listed, expected);
+    assert!(server.commands(Some(&guild)).await.is_empty());
+    gateway.stop().await;
+
+    let command_guilds = vec![guild.id().to_owned()];
+    let gateway = Gateway::with(DiscordOptions { command_guilds, ..options(&server) }).await;
+    let listed = server.until("they are listed", async || sorted(server.commands(Some(&guild)).await)).await;
+    assert_eq!(listed, expected);
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_question_is_answered_in_the_place_of_its_notice() {
+    let server = DiscordServer::start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+
+    let asked = ada.slash(&general, "ask", json!({"question": "wait for it"})).await;
+    gateway.agent_has(1).await;
+    let noticed =
+        server.until("it is noticed", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged));
+    assert_eq!(noticed.await.response.as_deref(), Some("deferred"));
+    gateway.agent_goes_on();
+
+    assert_eq!(server.until_said(&general, 1).await, ["for it and that is all."]);
+    let answered = server.interaction(&asked).await;
+    let visible = server.visible(&general).await;
+    assert_eq!(answered.message_id.as_ref(), visible.last().map(|message| &message.id));
+    gateway.stop().await;
+}
+
+/// B3.
+#[tokio::test]
+async fn a_command_of_the_gateways_own_is_answered_by_it() {
+    let server = DiscordServer::start().await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+
+    ada.slash(&ada.direct().await, "stop", json!({})).await;
+
+    assert_eq!(server.until_said(&ada.direct().await, 1).await, ["Nothing to stop."]);
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_draft_of_an_answer_stands_in_the_place_of_the_notice() {
+    let server = DiscordServer::start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+
+    ada.slash(&general, "ask", json!({"question": "begin here"})).await;
+    assert_eq!(server.until_said(&general, 1).await, ["here"]);
+    gateway.agent_goes_on();
+    gateway.settles().await;
+
+    let visible = server.visible(&general).await;
+    assert_eq!(visible.iter().filter(|message| message.ours).count(), 1);
+    assert_eq!(visible.last().map(|message| message.content.as_str()), Some("here and that is all."));
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn an_emoji_as_the_answer_to_a_command_is_said() {
+    let server = DiscordServer::start().await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+
+    ada.slash(&ada.direct().await, "ask", json!({"question": "react 👍"})).await;
+
+    assert_eq!(server.until_said(&ada.direct().await, 1).await, ["👍"]);
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn after_fifteen_minutes_the_answer_goes_to_the_channel() {
+    let server = DiscordServer::start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    let asked = ada.slash(&general, "ask", json!({"question": "wait for it"})).await;
+    gateway.agent_has(1).await;
+    server.until("it is noticed", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged)).await;
+
+    let time = Duration::from_mins(16);
+    server.advance(time).await;
+    gateway.clock.advance(time);
+    gateway.agent_goes_on();
+
+    server
+        .until("the answer", async || {
+            let said = server.said(&general).await;
+            said.contains(&"for it and that is all.".to_owned()).then_some(())
+        })
+        .await;
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_asked_in_private_is_answered_in_private() {
+    let server = DiscordServer::start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
+    bob.says(&general, "stay").await;
+    let gateway = Gateway::connected(&server).await;
+
+    let text = format!("say {}", "long words ".repeat(300));
+    ada.slash(&general, "ask", json!({"question": text, "private": true})).await;
+
+    let both = server.until("both parts", async || {
+        let ours = ada.sees(&general).await.into_iter().filter(|it| it.ours && !it.loading).collect::<Vec<_>>();
+        (ours.len() == 2).then_some(ours)
+    });
+    assert!(both.await.iter().all(|message| message.ephemeral_to.as_deref() == Some(ada.id())));
+    assert!(bob.sees(&general).await.iter().all(|message| !message.ours), "nobody else sees it");
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn what_was_asked_in_private_is_answered_in_the_direct_chat_when_it_takes_too_long() {
+    let server = DiscordServer::start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    let asked = ada.slash(&general, "ask", json!({"question": "wait for it", "private": true})).await;
+    gateway.agent_has(1).await;
+    server.until("it is noticed", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged)).await;
+
+    let time = Duration::from_mins(16);
+    server.advance(time).await;
+    gateway.clock.advance(time);
+    gateway.agent_goes_on();
+
+    let chat = ada.direct().await;
+    server
+        .until("the answer", async || {
+            let said = server.said(&chat).await;
+            said.contains(&"for it and that is all.".to_owned()).then_some(())
+        })
+        .await;
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_command_survives_a_restart() {
+    let server = DiscordServer::start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    let asked = ada.slash(&general, "ask", json!({"question": "wait for it"})).await;
+    gateway.agent_has(1).await;
+    server.until("it is noticed", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged)).await;
+
+    let gateway = gateway.down().await.up(&server).await;
+    gateway.agent_has(1).await;
+    gateway.agent_goes_on();
+
+    assert_eq!(server.until_said(&general, 1).await, ["for it and that is all."]);
+    let answered = server.interaction(&asked).await;
+    assert_eq!(answered.message_id, server.visible(&general).await.pop().map(|message| message.id));
+    gateway.stop().await;
+}
+
+/// An acknowledgement that may have arrived is made again; that it did is no failure.
+#[tokio::test]
+async fn an_acknowledgement_whose_answer_is_lost_counts() {
+    let server = DiscordServer::start().await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    server.fault(Fault::on("POST", "/interactions/*/*/callback").executed_then_dropped()).await;
+
+    let asked = ada.slash(&ada.direct().await, "ask", json!({"question": "say hello"})).await;
+
+    assert_eq!(server.until_said(&ada.direct().await, 1).await, ["hello"]);
+    let answered = server.interaction(&asked).await;
+    assert!(answered.acknowledged && !answered.failed && answered.message_id.is_some(), "{answered:?}");
+    assert!(gateway.discord.health().problem.is_none());
+    gateway.stop().await;
+}

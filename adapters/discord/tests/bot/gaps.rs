@@ -1,0 +1,124 @@
+//! What is said while the gateway is away.
+
+use std::time::Duration;
+
+use rejoinder_discord_server::{DiscordServer, Gateway as Event};
+
+use crate::support::Gateway;
+
+/// D14.
+#[tokio::test]
+async fn the_first_start_answers_nothing_from_before_it() {
+    let server = DiscordServer::start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+    ada.mentions(&general, "say old").await;
+    ada.dm("say old").await;
+
+    let gateway = Gateway::connected(&server).await;
+    ada.mentions(&general, "say new").await;
+
+    assert_eq!(server.until_said(&general, 1).await, ["new"]);
+    assert_eq!(gateway.told(), ["say new"]);
+    gateway.stop().await;
+}
+
+/// D1, D9: channels, threads, forums and direct chats, each in its order.
+#[tokio::test]
+async fn what_was_said_while_the_gateway_was_away_is_answered_once() {
+    let server = DiscordServer::start().await;
+    let guild = server.guild("Friends").await;
+    let (general, forum) = (guild.channel("general").await, guild.forum("questions").await);
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    ada.dm("say before").await;
+    ada.mentions(&general, "say before").await;
+    server.until_said(&ada.direct().await, 1).await;
+    server.until_said(&general, 1).await;
+    gateway.settles().await;
+
+    let gateway = gateway.down().await;
+    server.gateway(Event::Forget).await;
+    ada.dm("say one").await;
+    ada.mentions(&general, "say one").await;
+    ada.mentions(&general, "say two").await;
+    let thread = ada.opens_thread(&general, "aside").await;
+    ada.mentions(&thread, "say aside").await;
+    let post = ada.posts(&forum, "A question", &format!("{} say posted", server.bot_mention())).await;
+    let gateway = gateway.up(&server).await;
+
+    assert_eq!(server.until_said(&general, 3).await, ["before", "one", "two"]);
+    assert_eq!(server.until_said(&ada.direct().await, 2).await, ["before", "one"]);
+    assert_eq!(server.until_said(&thread, 1).await, ["aside"]);
+    assert_eq!(server.until_said(&post, 1).await, ["posted"]);
+    gateway.settles().await;
+    assert_eq!(server.said(&general).await.len(), 3);
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn more_than_a_page_is_read() {
+    let server = DiscordServer::start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    ada.mentions(&general, "say ready").await;
+    server.until_said(&general, 1).await;
+    gateway.settles().await;
+
+    let gateway = gateway.down().await;
+    server.gateway(Event::Forget).await;
+    let crowd = [(ada.clone(), general.clone())];
+    server.all_say(&crowd, 230, "stay {}").await;
+    ada.mentions(&general, "say done").await;
+    let gateway = gateway.up(&server).await;
+
+    assert_eq!(server.until_said(&general, 2).await, ["ready", "done"]);
+    gateway.agent_has(232 - 1).await;
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_too_old_is_not_read() {
+    let server = DiscordServer::start().await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    ada.dm("say one").await;
+    server.until_said(&ada.direct().await, 1).await;
+    gateway.settles().await;
+
+    let gateway = gateway.down().await;
+    server.gateway(Event::Forget).await;
+    ada.dm("say too old").await;
+    let day = Duration::from_hours(25);
+    server.advance(day).await;
+    gateway.clock.advance(day);
+    ada.dm("say new").await;
+    let gateway = gateway.up(&server).await;
+
+    assert_eq!(server.until_said(&ada.direct().await, 2).await, ["one", "new"]);
+    gateway.stop().await;
+}
+
+/// A channel that is closed to us holds up nothing.
+#[tokio::test]
+async fn a_channel_that_cannot_be_read_is_let_pass() {
+    let server = DiscordServer::start().await;
+    let guild = server.guild("Friends").await;
+    let (closed, general) = (guild.channel("closed").await, guild.channel("general").await);
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    ada.mentions(&general, "say ready").await;
+    server.until_said(&general, 1).await;
+    gateway.settles().await;
+
+    let gateway = gateway.down().await;
+    server.gateway(Event::Forget).await;
+    closed.denies(&["view_channel", "read_message_history"]).await;
+    ada.says(&closed, "among us").await;
+    ada.mentions(&general, "say open").await;
+    let gateway = gateway.up(&server).await;
+
+    assert_eq!(server.until_said(&general, 2).await, ["ready", "open"]);
+    gateway.stop().await;
+}

@@ -1,0 +1,240 @@
+//! What people do, and what the agent is given.
+
+use rejoinder_core::ChannelAdapter;
+use rejoinder_discord::DiscordOptions;
+use rejoinder_discord_server::{DiscordServer, Fault};
+use serde_json::json;
+
+use crate::support::{Gateway, options};
+
+#[tokio::test]
+async fn a_direct_message_is_answered() {
+    let server = DiscordServer::start().await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+
+    ada.dm("say hello").await;
+
+    assert_eq!(server.until_said(&ada.direct().await, 1).await, ["hello"]);
+    gateway.stop().await;
+}
+
+/// B11.
+#[tokio::test]
+async fn a_mention_in_a_server_is_answered_with_a_reply_to_it() {
+    let server = DiscordServer::start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+
+    let asked = ada.mentions(&general, "say yes").await;
+
+    server.until_said(&general, 1).await;
+    let answer = server.visible(&general).await.pop().expect("an answer");
+    assert_eq!((answer.content.as_str(), answer.reply_to), ("yes", Some(asked.id)));
+    assert_eq!(answer.pings, Vec::<String>::new());
+    assert_eq!(gateway.agent_has(1).await.text, "say yes");
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_role_of_ours_is_us() {
+    let server = DiscordServer::start().await;
+    let guild = server.guild("Friends").await;
+    let general = guild.channel("general").await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+
+    ada.says(&general, &format!("<@&{}> say hello", guild.bot_role())).await;
+
+    server.until_said(&general, 1).await;
+    gateway.stop().await;
+}
+
+/// B5: what people talk about goes to the agent, and is owed nothing.
+#[tokio::test]
+async fn talk_of_the_server_is_owed_nothing() {
+    let server = DiscordServer::start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+
+    ada.says(&general, "stay out of it").await;
+
+    gateway.agent_has(1).await;
+    gateway.settles().await;
+    assert_eq!(server.said(&general).await, Vec::<String>::new());
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_reply_to_us_is_for_us_and_says_what_it_is_to() {
+    let server = DiscordServer::start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    ada.mentions(&general, "say yes").await;
+    server.until_said(&general, 1).await;
+    let said = server.visible(&general).await.pop().expect("an answer");
+
+    ada.replies(&said, "say why").await;
+
+    assert_eq!(server.until_said(&general, 2).await, ["yes", "why"]);
+    assert_eq!(gateway.agent_has(2).await.quoted.as_deref(), Some("yes"));
+    gateway.stop().await;
+}
+
+/// O1.
+#[tokio::test]
+async fn another_bot_is_owed_nothing_unless_it_is_allowed() {
+    let server = DiscordServer::start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let (robot, friend) = (server.another_bot("Robot").await, server.another_bot("Friend").await);
+    let allow_bots = [friend.username().to_owned()].into_iter().collect();
+    let gateway = Gateway::with(DiscordOptions { allow_bots, ..options(&server) }).await;
+    gateway.until_health("it is connected", |health| health.inbound_at.is_some()).await;
+
+    robot.mentions(&general, "say one").await;
+    friend.mentions(&general, "say two").await;
+
+    assert_eq!(server.until_said(&general, 1).await, ["two"]);
+    assert_eq!(gateway.told(), ["say two"]);
+    gateway.stop().await;
+}
+
+/// What waits takes its new words; the agent never sees the old ones.
+#[tokio::test]
+async fn an_edit_changes_what_waits() {
+    let server = DiscordServer::start().await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+    let gateway = Gateway::connected(&server).await;
+    ada.dm("wait one").await;
+    gateway.agent_has(1).await;
+    let second = ada.dm("say tow").await;
+
+    ada.edits(&second, "say two").await;
+    // What comes after it shows that it came.
+    let bob = server.person("Bob").await;
+    bob.dm("say after").await;
+    server.until_said(&bob.direct().await, 1).await;
+    gateway.agent_goes_on();
+
+    assert_eq!(server.until_said(&chat, 2).await, ["one and that is all.", "two"]);
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_preview_of_a_link_is_no_edit() {
+    let server = DiscordServer::start().await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    let said = ada.dm("say https://example.org").await;
+    server.until_said(&ada.direct().await, 1).await;
+
+    server.unfurls(&said).await;
+    ada.dm("say two").await;
+
+    server.until_said(&ada.direct().await, 2).await;
+    assert_eq!(gateway.told(), ["say https://example.org", "say two"]);
+    gateway.stop().await;
+}
+
+/// K3.
+#[tokio::test]
+async fn a_file_is_given_to_the_agent() {
+    let server = DiscordServer::start().await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+
+    ada.sends_files(&ada.direct().await, "say thanks", &[("note.txt", b"a note")]).await;
+
+    server.until_said(&ada.direct().await, 1).await;
+    let files = gateway.agent_has(1).await.attachments;
+    let file = files.first().expect("a file");
+    assert_eq!((file.attachment.name.as_str(), file.bytes.as_deref()), ("note.txt", Some(&b"a note"[..])));
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_sticker_has_a_name() {
+    let server = DiscordServer::start().await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+
+    ada.sends_sticker(&ada.direct().await, "Wave").await;
+
+    assert_eq!(gateway.agent_has(1).await.text, "[sticker: Wave]");
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_reaction_to_what_we_said_is_told_of() {
+    let server = DiscordServer::start().await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+    let gateway = Gateway::connected(&server).await;
+    ada.dm("say hello").await;
+    server.until_said(&chat, 1).await;
+    let said = server.visible(&chat).await.pop().expect("an answer");
+
+    ada.reacts(&said, "👍").await;
+
+    let turn = gateway.agent_has(2).await;
+    assert_eq!((turn.reaction.as_deref(), turn.quoted.as_deref()), (Some("👍"), Some("hello")));
+    gateway.stop().await;
+}
+
+/// The words of others are hidden when the application may not read them; what is for us is not.
+#[tokio::test]
+async fn words_that_are_hidden_are_noticed() {
+    let server = DiscordServer::start().await;
+    server.set(json!({"message_content": false})).await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::start(&server).await;
+    gateway
+        .until_health("the intent is missed", |health| health.inbound_at.is_some() && health.problem.is_some())
+        .await;
+
+    ada.says(&general, "something among friends").await;
+    ada.mentions(&general, "say yes").await;
+
+    assert_eq!(server.until_said(&general, 1).await, ["yes"]);
+    let problem = gateway.discord.health().problem.expect("a problem");
+    assert!(problem.contains("MESSAGE CONTENT INTENT"), "{problem}");
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn who_does_not_want_to_read_everything_misses_nothing() {
+    let server = DiscordServer::start().await;
+    server.set(json!({"message_content": false})).await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::with(DiscordOptions { message_content: false, ..options(&server) }).await;
+    gateway.until_health("it is connected", |health| health.inbound_at.is_some()).await;
+
+    ada.says(&general, "something among friends").await;
+    ada.mentions(&general, "say yes").await;
+
+    server.until_said(&general, 1).await;
+    assert_eq!(gateway.discord.health().problem, None);
+    gateway.stop().await;
+}
+
+/// E1, E3: events come again when the connection broke, and are answered once.
+#[tokio::test]
+async fn an_answer_is_given_once_whatever_breaks() {
+    let server = DiscordServer::start().await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    server.fault(Fault::on("POST", "/channels/*/messages").executed_then_dropped().times(2)).await;
+
+    ada.dm("say once").await;
+
+    gateway.agent_has(1).await;
+    gateway.settles().await;
+    assert_eq!(server.said(&ada.direct().await).await, ["once"]);
+    gateway.stop().await;
+}

@@ -1,0 +1,262 @@
+//! What goes out, and how it fails.
+
+use std::time::Duration;
+
+use rejoinder_core::ChannelAdapter;
+use rejoinder_discord::DiscordOptions;
+use rejoinder_discord_server::{DiscordServer, Fault, Scope};
+use rstest::rstest;
+
+use crate::support::{Gateway, SILENT, options};
+
+/// D7's counterpart: the nonce makes a resend safe.
+#[rstest]
+#[case(Fault::on("POST", "/channels/*/messages").executed_then_dropped())]
+#[case(Fault::on("POST", "/channels/*/messages").failed_after_executing(502))]
+#[case(Fault::on("POST", "/channels/*/messages").reset())]
+#[case(Fault::on("POST", "/channels/*/messages").failed(500))]
+#[tokio::test]
+async fn an_unknown_send_is_sent_again_and_shown_once(#[case] fault: Fault) {
+    let server = DiscordServer::start().await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    server.fault(fault).await;
+
+    ada.dm("say once").await;
+
+    server.until_said(&ada.direct().await, 1).await;
+    gateway.settles().await;
+    assert_eq!(server.said(&ada.direct().await).await, ["once"]);
+    gateway.stop().await;
+}
+
+/// After its two minutes the nonce is forgotten: the channel is read back.
+#[tokio::test]
+async fn an_unknown_send_is_looked_for_once_its_nonce_is_forgotten() {
+    let server = DiscordServer::start().await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    server.fault(Fault::on("POST", "/channels/*/messages").executed_then_dropped()).await;
+    server.fault(Fault::on("POST", "/channels/*/messages").reset()).await;
+
+    ada.dm("say once").await;
+    server.until_said(&ada.direct().await, 1).await;
+    // Ours first: whoever thinks that the nonce is forgotten looks.
+    gateway.clock.advance(Duration::from_mins(5));
+    server.advance(Duration::from_mins(5)).await;
+
+    gateway.settles().await;
+    assert_eq!(server.said(&ada.direct().await).await, ["once"]);
+    gateway.stop().await;
+}
+
+/// H4.
+#[tokio::test]
+async fn a_limited_channel_waits_and_others_do_not() {
+    let server = DiscordServer::start().await;
+    let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
+    let gateway = Gateway::connected(&server).await;
+    let chat = ada.direct().await;
+    let route = format!("/channels/{}/messages", chat.id());
+    server.fault(Fault::on("POST", &route).rate_limited(Duration::from_secs(1), Scope::User)).await;
+
+    ada.dm("say later").await;
+    bob.dm("say now").await;
+
+    server.until_said(&bob.direct().await, 1).await;
+    assert_eq!(server.until_said(&chat, 1).await, ["later"]);
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn what_the_headers_announce_is_kept_to() {
+    let server = DiscordServer::start().await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    server.limits("POST", "/channels/*/messages", 2, Duration::from_millis(500)).await;
+
+    for number in 0..8 {
+        ada.dm(&format!("say {number}")).await;
+    }
+
+    let said = server.until_said(&ada.direct().await, 8).await;
+    assert_eq!(said, ["0", "1", "2", "3", "4", "5", "6", "7"]);
+    assert_eq!(server.invalid_requests().await, 0, "no call was made that had to be refused");
+    gateway.stop().await;
+}
+
+/// A18.
+#[tokio::test]
+async fn a_permission_that_is_lost_ends_visibly() {
+    let server = DiscordServer::start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    ada.mentions(&general, "say one").await;
+    server.until_said(&general, 1).await;
+
+    general.denies(&["send_messages"]).await;
+    ada.mentions(&general, "say two").await;
+    gateway.agent_has(2).await;
+    gateway.settles().await;
+
+    assert_eq!(gateway.undeliverable().await, 1);
+    general.denies(&[]).await;
+    ada.mentions(&general, "say three").await;
+    assert_eq!(server.until_said(&general, 2).await, ["one", "three"]);
+}
+
+#[tokio::test]
+async fn a_message_that_is_deleted_is_answered_all_the_same() {
+    let server = DiscordServer::start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+    let asked = ada.mentions(&general, "wait for it").await;
+    gateway.agent_has(1).await;
+
+    ada.deletes(&asked).await;
+    gateway.agent_goes_on();
+
+    assert_eq!(server.until_said(&general, 1).await, ["for it and that is all."]);
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn nobody_is_called_by_an_answer() {
+    let server = DiscordServer::start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+
+    ada.mentions(&general, &format!("say @everyone and <@{}> come", ada.id())).await;
+
+    server.until_said(&general, 1).await;
+    let answer = server.visible(&general).await.pop().expect("an answer");
+    assert!(!answer.pings_everyone && answer.pings.is_empty(), "{answer:?}");
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_reaction_can_be_the_answer() {
+    let server = DiscordServer::start().await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+
+    let asked = ada.dm("react 👍").await;
+    gateway.settles().await;
+
+    let visible = server.until("a reaction", async || {
+        let visible = server.visible(&ada.direct().await).await;
+        visible.into_iter().find(|message| message.id == asked.id && !message.reactions.is_empty())
+    });
+    let message = visible.await;
+    assert_eq!((message.reactions[0].emoji.as_str(), message.reactions[0].ours), ("👍", true));
+    gateway.stop().await;
+}
+
+/// A1, A8.
+#[tokio::test]
+async fn silence_becomes_words_in_direct_and_choices_in_a_server() {
+    let server = DiscordServer::start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+
+    ada.dm("stay silent").await;
+    ada.mentions(&general, "stay silent").await;
+
+    assert_eq!(server.until_said(&ada.direct().await, 1).await, [SILENT]);
+    server.until_said(&general, 1).await;
+    let question = server.visible(&general).await.pop().expect("a question");
+    assert_eq!(question.buttons.iter().map(|it| it.label.as_str()).collect::<Vec<_>>(), ["say more", "say less"]);
+    let pressed = ada.clicks(&question, "say less").await;
+
+    assert_eq!(server.until_said(&general, 2).await[1], "less");
+    let pressed = server.interaction(&pressed).await;
+    assert!(pressed.acknowledged && !pressed.failed, "{pressed:?}");
+    gateway.stop().await;
+}
+
+/// A4, B13: the text grows in one message, and that becomes the answer.
+#[tokio::test]
+async fn an_answer_grows_in_place() {
+    let server = DiscordServer::start().await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+    let gateway = Gateway::connected(&server).await;
+
+    ada.dm("begin at the beginning").await;
+    assert_eq!(server.until_said(&chat, 1).await, ["at the beginning"]);
+    gateway.agent_goes_on();
+    gateway.settles().await;
+
+    let message = server.visible(&chat).await.pop().expect("an answer");
+    assert_eq!(message.versions, ["at the beginning", "at the beginning and that is all."]);
+    gateway.stop().await;
+}
+
+/// K2.
+#[tokio::test]
+async fn a_file_is_sent_and_one_that_is_not_ours_is_a_link() {
+    let server = DiscordServer::start().await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+    let gateway = Gateway::connected(&server).await;
+
+    ada.dm("send data:text/plain;base64,bWVvdw==").await;
+    server.until_said(&chat, 2).await;
+    ada.dm("send https://example.org/cat.txt").await;
+    server.until_said(&chat, 4).await;
+
+    let visible = server.visible(&chat).await;
+    let ours: Vec<_> = visible.iter().filter(|message| message.ours).collect();
+    assert_eq!(ours[1].attachments.iter().map(|it| (it.name.as_str(), it.size)).collect::<Vec<_>>(), [("cat.txt", 4)]);
+    assert_eq!(ours[3].content, "📎 [cat.txt](https://example.org/cat.txt)");
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_too_large_is_named() {
+    let server = DiscordServer::start().await;
+    server.set(serde_json::json!({"upload_limit": 2})).await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::connected(&server).await;
+
+    ada.dm("send data:text/plain;base64,bWVvdw==").await;
+
+    assert_eq!(server.until_said(&ada.direct().await, 2).await, ["Here it is.", "📎 cat.txt"]);
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn previews_can_be_left_out() {
+    let server = DiscordServer::start().await;
+    let ada = server.person("Ada").await;
+    let gateway = Gateway::with(DiscordOptions { suppress_embeds: true, ..options(&server) }).await;
+    gateway.until_health("it is connected", |health| health.inbound_at.is_some()).await;
+
+    ada.dm("say https://example.org").await;
+
+    server.until_said(&ada.direct().await, 1).await;
+    let answer = server.visible(&ada.direct().await).await.pop().expect("an answer");
+    assert!(answer.embeds_suppressed);
+    gateway.stop().await;
+}
+
+/// G1.
+#[tokio::test]
+async fn it_types_while_it_thinks() {
+    let server = DiscordServer::start().await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+    let gateway = Gateway::connected(&server).await;
+
+    ada.dm("wait a while").await;
+    server.until("it types", async || (server.typing(&chat).await > 0).then_some(())).await;
+    gateway.agent_goes_on();
+
+    server.until_said(&chat, 1).await;
+    assert!(gateway.discord.health().problem.is_none());
+    gateway.stop().await;
+}
