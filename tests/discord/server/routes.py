@@ -6,19 +6,18 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from simcord.backend import errors, serializers
+from simcord.backend import errors, permissions, serializers
 from simcord.backend.access import channel_accessible
 from simcord.backend.errors import BackendError
-from simcord.backend.models import Message
+from simcord.backend.models import Channel, Message
 from simcord.enums import ChannelType, MessageType
 from simcord.http import _helpers, router
 from simcord.http import routes as simcord_routes  # importing registers SimCord's own
 from simcord.http.router import RequestContext
 from simcord.http.routes.messages import _send_permissions
 
-from . import wire
+from . import people, wire
 from .gateway import Gateway, application_flags
-from .people import start_thread
 from .world import World
 
 __all__ = ["Routes", "simcord_routes"]
@@ -85,6 +84,7 @@ def send_message(world: World, context: RequestContext) -> Any:
     body = context.body()
     nonce = _nonce(body)
     _send_permissions(context, channel.id)
+    _open_thread(world, channel)
     if channel.recipient_ids and not world.closed_dms.isdisjoint(channel.recipient_ids):
         raise errors.cannot_dm_bot()
     if nonce is not None and body.get("enforce_nonce") and (earlier := world.earlier(nonce)) is not None:
@@ -163,7 +163,7 @@ def thread_from_message(world: World, context: RequestContext) -> Any:
         raise errors.invalid_form_body(
             errors=_field("name", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.")
         )
-    thread = start_thread(
+    thread = people.start_thread(
         world, message, body["name"], world.bot_user.id, int(body.get("auto_archive_duration") or 1440)
     )
     return serializers.thread_payload(world, thread)
@@ -301,6 +301,17 @@ def _command(given: Any) -> dict[str, Any]:
         text = "Must be between 1 and 100 in length."
         raise errors.invalid_form_body(errors=_field("description", "BASE_TYPE_BAD_LENGTH", text))
     return _present({key: value for key, value in given.items() if key not in ("nsfw", "handler", "version", "id")})
+
+
+def _open_thread(world: World, channel: Channel) -> None:
+    """Take an archived thread out of the archive, as talking in it does; not one that is locked."""
+    metadata = channel.thread_metadata
+    if metadata is None or not metadata.archived:
+        return
+    moderates = world.compute_permissions(channel.guild_id or 0, world.bot_user.id, channel.id)
+    if metadata.locked and not moderates & permissions.flag("manage_threads"):
+        raise BackendError(400, 160005, "This thread is locked")
+    people.archives(world, channel.id, archived=False, locked=metadata.locked)
 
 
 def _present(given: Any) -> Any:

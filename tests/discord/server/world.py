@@ -13,6 +13,7 @@ from typing import Any
 
 from simcord._clock import Clock
 from simcord.backend import Backend, serializers
+from simcord.backend.access import channel_accessible
 from simcord.backend.cdn import CdnStore
 from simcord.backend.models import Guild, Interaction, Message
 
@@ -99,7 +100,9 @@ class World(Backend):
         return time.monotonic() + self.clock.elapsed
 
     def emit(self, event: str, payload: Mapping[str, Any]) -> None:
-        """Tell all sessions of an event."""
+        """Tell all sessions of an event, if the bot is where it happens."""
+        if not self._reaches(event, payload):
+            return
         if event == "MESSAGE_CREATE" and self.nonce_in_hand is not None:
             payload = {**payload, "nonce": self.nonce_in_hand}
         elif event in ("GUILD_CREATE", "GUILD_UPDATE"):
@@ -110,6 +113,15 @@ class World(Backend):
             payload = {**payload, "timestamp": int(self.clock.now().timestamp())}
         for listener in tuple(self.subscribers):
             listener(event, payload)
+
+    def _reaches(self, event: str, payload: Mapping[str, Any]) -> bool:
+        if event in ("GUILD_DELETE", "INTERACTION_CREATE"):
+            return True
+        guild = self.guilds.get(int(payload.get("guild_id") or 0))
+        if guild is not None and self.bot_user.id not in guild.members:
+            return False
+        channel_id = payload.get("channel_id")
+        return channel_id is None or channel_accessible(self, int(channel_id), self.bot_user.id)
 
     def edit_message(self, channel_id: int, message_id: int, fields: dict[str, Any]) -> Message:
         """Change a message, and remember what it said before."""

@@ -34,6 +34,9 @@ impl Fault {
     }
 
     /// Happens that often.
+    ///
+    /// # Panics
+    /// When that is never.
     pub fn times(self, times: u32) -> Self {
         assert!(times > 0, "a fault happens at least once");
         self.with("times", json!(times))

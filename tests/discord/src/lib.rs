@@ -25,5 +25,5 @@ pub use fault::{Fault, Scope};
 pub use gateway::{Gateway, Sessions};
 pub use person::Person;
 pub use place::{Channel, Guild};
-pub use server::{DiscordServer, PATIENCE};
+pub use server::{DiscordServer, PATIENCE, python};
 pub use view::{Attachment, Button, Call, File, Interaction, Message, Reaction};

@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    path::Path,
+    path::{Path, PathBuf},
     process::Stdio,
     time::{Duration, Instant},
 };
@@ -70,8 +70,7 @@ impl DiscordServer {
     /// # Panics
     /// When Python and its packages are not there: run the tests with `cargo xtask test`.
     pub async fn start() -> Self {
-        let python = env::var_os("REJOINDER_PYTHON")
-            .expect("REJOINDER_PYTHON, the Python with the packages of the tests, is not set: run `cargo xtask test`");
+        let python = python();
         let mut process = Command::new(&python)
             // -B: nothing is written beside the sources.
             .args(["-B", "-m", "server"])
@@ -175,6 +174,9 @@ impl DiscordServer {
     }
 
     /// Makes something go wrong with REST calls. Gives its number, to [`lift`](Self::lift) it.
+    ///
+    /// # Panics
+    /// When the server gives none.
     pub async fn fault(&self, fault: Fault) -> u64 {
         let answer: Value = self.control.post("fault", &fault.into_value()).await;
         answer["fault"].as_u64().expect("a fault has a number")
@@ -326,6 +328,19 @@ impl DiscordServer {
     fn known(&self, id: String, username: String) -> Person {
         Person { control: self.control.clone(), id, username, bot_mention: self.bot_mention() }
     }
+}
+
+/// The Python with the packages of `requirements.txt`: `$REJOINDER_PYTHON`, or the one that
+/// `cargo xtask test` has made.
+///
+/// # Panics
+/// When there is neither.
+#[must_use]
+pub fn python() -> PathBuf {
+    let made = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/counterparts/python/bin/python");
+    let python = env::var_os("REJOINDER_PYTHON").map_or_else(made, PathBuf::from);
+    assert!(python.is_file(), "{} is missing: run `cargo xtask test`", python.display());
+    python
 }
 
 pub(crate) async fn messages(control: &Control, channel: &Channel, viewer: Option<&str>) -> Vec<Message> {

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// A message as it stands in its channel. A deleted one is gone.
+#[expect(clippy::struct_excessive_bools, reason = "each is a mark of its own that a person sees")]
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 pub struct Message {
     /// Its id.

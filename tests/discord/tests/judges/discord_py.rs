@@ -1,6 +1,6 @@
 //! discord.py, the most used client library, holds a conversation with the server.
 
-use std::{env, path::Path, process::Stdio};
+use std::{path::Path, process::Stdio};
 
 use rejoinder_discord_server::DiscordServer;
 use serde_json::json;
@@ -13,7 +13,7 @@ async fn discord_py_holds_a_conversation() {
     let channel = guild.channel("general").await;
     let ada = server.person("Ada").await;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/judges/discord_py.py");
-    let mut judge = Command::new(env::var_os("REJOINDER_PYTHON").expect("the server was started with it"))
+    let mut judge = Command::new(rejoinder_discord_server::python())
         .arg("-B")
         .arg(script)
         .args([server.api_url(), server.gateway_url(), server.token(), guild.id()])

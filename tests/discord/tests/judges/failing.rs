@@ -9,7 +9,7 @@ use serenity::{
     http::HttpError,
 };
 
-use crate::client::{http, number, refusal, send};
+use crate::client::{Judge, http, number, refusal, send};
 
 const MESSAGES: &str = "/channels/*/messages";
 
@@ -18,7 +18,7 @@ fn once(content: &str) -> CreateMessage {
 }
 
 /// The error of a call that was not answered.
-fn unanswered<T: std::fmt::Debug>(result: Result<T, Error>) {
+fn unanswered<T: std::fmt::Debug>(result: &Result<T, Error>) {
     assert!(matches!(result, Err(Error::Http(HttpError::Request(_)))), "{result:?}");
 }
 
@@ -53,7 +53,7 @@ async fn a_real_limit_is_for_each_channel() {
     let server = DiscordServer::start().await;
     let guild = server.guild("Home").await;
     let (one, other) = (guild.channel("one").await, guild.channel("other").await);
-    server.limits("POST", MESSAGES, 2, Duration::from_secs(60)).await;
+    server.limits("POST", MESSAGES, 2, Duration::from_mins(1)).await;
     let http = http(&server);
     let say = async |channel| send(&http, channel, CreateMessage::new().content("hi")).await;
 
@@ -88,7 +88,7 @@ async fn what_was_not_executed_has_no_effect() {
     let http = http(&server);
 
     server.fault(Fault::on("POST", MESSAGES).reset()).await;
-    unanswered(send(&http, &channel, once("hi")).await);
+    unanswered(&send(&http, &channel, once("hi")).await);
     server.fault(Fault::on("POST", MESSAGES).refused(403, 50013, "Missing Permissions")).await;
     assert_eq!(refusal(send(&http, &channel, once("hi")).await), (403, 50013));
     server.fault(Fault::on("POST", MESSAGES).failed(500)).await;
@@ -170,6 +170,46 @@ async fn permissions_are_lost_in_the_middle_of_a_conversation() {
     let direct = ada.direct().await;
     ada.closes_dms(true).await;
     assert_eq!(refusal(say(&direct).await), (403, 50007));
+}
+
+#[tokio::test]
+async fn what_happens_where_the_bot_may_not_look_does_not_reach_it() {
+    let server = DiscordServer::start().await;
+    let (home, work) = (server.guild("Home").await, server.guild("Work").await);
+    let (hidden, seen) = (home.channel("hidden").await, home.channel("seen").await);
+    let left = work.channel("general").await;
+    let ada = server.person("Ada").await;
+    let judge = Judge::connects(&server).await;
+
+    hidden.denies(&["view_channel"]).await;
+    work.kicks_the_bot().await;
+    ada.says(&hidden, "behind a door").await;
+    ada.says(&left, "in another house").await;
+    ada.says(&seen, "here").await;
+
+    assert_eq!(judge.hears().await.content, "here");
+}
+
+#[tokio::test]
+async fn an_archived_thread_is_opened_by_talking_unless_it_is_locked() {
+    let server = DiscordServer::start().await;
+    let channel = server.guild("Home").await.channel("general").await;
+    let thread = server.person("Ada").await.opens_thread(&channel, "A thread").await;
+    let http = http(&server);
+    let say = async || send(&http, &thread, CreateMessage::new().content("hi")).await;
+    let archived = async || match http.get_channel(number(thread.id()).into()).await {
+        Ok(serenity::all::Channel::Guild(thread)) => thread.thread_metadata.expect("it is a thread").archived,
+        other => panic!("no thread: {other:?}"),
+    };
+
+    thread.is_archived(false).await;
+    assert!(archived().await);
+    say().await.expect("it is sent");
+    assert!(!archived().await);
+
+    channel.denies(&["manage_threads"]).await;
+    thread.is_archived(true).await;
+    assert_eq!(refusal(say().await), (400, 160_005));
 }
 
 #[tokio::test]

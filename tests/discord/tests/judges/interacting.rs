@@ -110,7 +110,7 @@ async fn an_interaction_can_be_answered_for_fifteen_minutes() {
     ada.slash(&channel, "ask", json!({ "text": "why?" })).await;
     let command = asks(&judge).await;
     acknowledges(&judge, command.id.get(), &command.token, json!({ "type": 5 })).await.expect("it is acknowledged");
-    server.advance(Duration::from_secs(15 * 60)).await;
+    server.advance(Duration::from_mins(15)).await;
 
     assert_eq!(refusal(answers(&judge, &command.token, "because").await), (404, 10015));
     send(&judge.http, &channel, CreateMessage::new().content("because")).await.expect("the channel takes it");
