@@ -51,8 +51,13 @@ impl From<SessionError> for CheckError {
 ///
 /// # Errors
 /// When it does not, or cannot be asked.
-pub async fn check(homeserver: &Url, user: &str, login: &Login) -> Result<AccountProfile, CheckError> {
-    let client = builder(homeserver).build().await;
+pub async fn check(
+    http: &reqwest::Client,
+    homeserver: &Url,
+    user: &str,
+    login: &Login,
+) -> Result<AccountProfile, CheckError> {
+    let client = builder(homeserver, http).build().await;
     let client = client.map_err(|error| CheckError::Unreachable(error.to_string()))?;
     match login {
         Login::Password(password) => with_password(&client, user, password).await,

@@ -3,7 +3,7 @@
 use std::{error::Error as _, time::Duration};
 
 use matrix_sdk::{
-    Error, HttpError, reqwest,
+    Error, HttpError,
     ruma::api::{
         client::uiaa::UiaaResponse,
         error::{Error as ApiError, ErrorBody, ErrorKind, FromHttpResponseError, RetryAfter},

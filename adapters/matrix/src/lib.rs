@@ -91,6 +91,7 @@ pub struct Matrix {
     channel: ChannelId,
     options: MatrixOptions,
     clock: SharedClock,
+    http: reqwest::Client,
     pulse: Pulse,
     session: RwLock<Option<Arc<Session>>>,
     memory: Memory,
@@ -123,14 +124,22 @@ impl Session {
 impl Matrix {
     /// The account that `options` describe, on `channel`. Nothing is called before [`run`](ChannelAdapter::run).
     ///
+    /// `http` must not follow redirects: what is sent goes where the operator said.
+    ///
     /// # Errors
     /// When the options cannot be used.
-    pub fn new(channel: ChannelId, options: MatrixOptions, clock: SharedClock) -> Result<Self, OptionsError> {
+    pub fn new(
+        channel: ChannelId,
+        options: MatrixOptions,
+        clock: SharedClock,
+        http: reqwest::Client,
+    ) -> Result<Self, OptionsError> {
         options.check()?;
         Ok(Self {
             channel,
             options,
             clock,
+            http,
             pulse: Pulse::default(),
             session: RwLock::new(None),
             memory: Memory::default(),
@@ -166,7 +175,7 @@ impl Matrix {
         let mut backoff = Backoff::default();
         let client = loop {
             let opened = tokio::select! {
-                opened = session::open(&self.options, before.as_deref()) => opened,
+                opened = session::open(&self.options, &self.http, before.as_deref()) => opened,
                 () = shutdown.cancelled() => return Err(Stop::Ending),
             };
             let (detail, retry_after) = match opened {

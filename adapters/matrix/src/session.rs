@@ -86,14 +86,14 @@ impl From<Failure> for SessionError {
 }
 
 /// A client that knows the homeserver, with our stores.
-async fn client(options: &MatrixOptions) -> Result<Client, SessionError> {
+async fn client(options: &MatrixOptions, http: &reqwest::Client) -> Result<Client, SessionError> {
     let settings = EncryptionSettings {
         auto_enable_cross_signing: true,
         backup_download_strategy: BackupDownloadStrategy::AfterDecryptionFailure,
         // Nobody could open it without a recovery key; with one, recovery makes it.
         auto_enable_backups: false,
     };
-    let client = builder(&options.homeserver)
+    let client = builder(&options.homeserver, http)
         .sqlite_store(&options.folder, None)
         .with_encryption_settings(settings)
         .build()
@@ -112,17 +112,21 @@ fn build_error(error: &ClientBuildError) -> SessionError {
 }
 
 /// A client without retries of its own: whether something is tried again is decided where it is stored.
-pub(crate) fn builder(homeserver: &Url) -> matrix_sdk::ClientBuilder {
+pub(crate) fn builder(homeserver: &Url, http: &reqwest::Client) -> matrix_sdk::ClientBuilder {
     Client::builder()
         .homeserver_url(homeserver)
+        .http_client(http.clone())
         .respect_login_well_known(false)
-        .user_agent(concat!("rejoinder/", env!("CARGO_PKG_VERSION")))
         .request_config(RequestConfig::new().timeout(REQUEST_TIMEOUT).disable_retry())
 }
 
 /// Opens the session of our device, and makes the device when there never was one. `before` is the device that
 /// the gateway's own store remembers.
-pub(crate) async fn open(options: &MatrixOptions, before: Option<&str>) -> Result<Client, SessionError> {
+pub(crate) async fn open(
+    options: &MatrixOptions,
+    http: &reqwest::Client,
+    before: Option<&str>,
+) -> Result<Client, SessionError> {
     let folder = &options.folder;
     make_folder(folder).map_err(|error| failed(folder, &error))?;
     let stored = read(folder)?;
@@ -133,8 +137,8 @@ pub(crate) async fn open(options: &MatrixOptions, before: Option<&str>) -> Resul
     }
     let user = UserId::parse(&options.user).map_err(|error| SessionError::Failed(format!("user: {error}")))?;
     let client = match &options.login {
-        Login::Password(password) => with_password(options, user, password, stored).await?,
-        Login::AccessToken(token) => with_token(options, user, token, stored).await?,
+        Login::Password(password) => with_password(options, http, user, password, stored).await?,
+        Login::AccessToken(token) => with_token(options, http, user, token, stored).await?,
     };
     // Afterwards a folder that is gone is noticed again.
     match fs::remove_file(folder.join(ANEW)) {
@@ -145,11 +149,12 @@ pub(crate) async fn open(options: &MatrixOptions, before: Option<&str>) -> Resul
 
 async fn with_password(
     options: &MatrixOptions,
+    http: &reqwest::Client,
     user: OwnedUserId,
     password: &SecretString,
     stored: Option<Stored>,
 ) -> Result<Client, SessionError> {
-    let client = client(options).await?;
+    let client = client(options, http).await?;
     if let Some(Stored { device, access_token: Some(access_token), .. }) = &stored {
         let meta = SessionMeta { user_id: user, device_id: device.as_str().into() };
         restore(&client, meta, access_token.clone()).await?;
@@ -175,12 +180,13 @@ async fn with_password(
 
 async fn with_token(
     options: &MatrixOptions,
+    http: &reqwest::Client,
     user: OwnedUserId,
     token: &SecretString,
     stored: Option<Stored>,
 ) -> Result<Client, SessionError> {
     let folder = &options.folder;
-    let asked = builder(&options.homeserver).build().await.map_err(|error| build_error(&error))?;
+    let asked = builder(&options.homeserver, http).build().await.map_err(|error| build_error(&error))?;
     let me = who_am_i(&asked, token).await?;
     if me.user_id != user {
         return Err(SessionError::Unauthorized(format!("the access token is that of {}", me.user_id)));
@@ -202,7 +208,7 @@ async fn with_token(
         _ => {}
     }
     write(folder, &Stored { user: user.to_string(), device: device.to_string(), access_token: None, has_keys: true })?;
-    let client = client(options).await?;
+    let client = client(options, http).await?;
     let meta = SessionMeta { user_id: me.user_id, device_id: device };
     restore(&client, meta, token.expose_secret().to_owned()).await?;
     Ok(client)
@@ -276,7 +282,7 @@ fn endpoint(client: &Client, path: &str) -> String {
 }
 
 async fn ask<T: for<'de> Deserialize<'de>>(
-    request: matrix_sdk::reqwest::RequestBuilder,
+    request: reqwest::RequestBuilder,
     token: &SecretString,
 ) -> Result<T, SessionError> {
     let unreachable = |detail: String, retry_after: Option<Duration>| SessionError::Unreachable { detail, retry_after };
