@@ -178,6 +178,7 @@ impl TelegramDouble {
     }
 
     /// An update of any kind; `payload` is what stands under `kind`. Gives whether the bot gets it.
+    #[expect(clippy::must_use_candidate, reason = "it is done for the update")]
     pub fn update(&self, kind: &str, payload: &Value) -> bool {
         self.shared.lock().push_update(kind, 0, payload)
     }

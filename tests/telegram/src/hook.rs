@@ -14,7 +14,7 @@ use crate::{clock::unix_seconds, shared::Shared, world::update::Update};
 const SECRET: &str = "x-telegram-bot-api-secret-token";
 
 /// How long an answer may take.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The longest pause that a webhook may ask for.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_hours(1);

@@ -75,16 +75,16 @@ impl Params {
     }
 
     async fn read_multipart(&mut self, request: Request) -> Result<(), ApiError> {
-        let bad = |_| ApiError::bad_request("can't parse multipart form data");
-        let mut parts = Multipart::from_request(request, &()).await.map_err(|_| bad(()))?;
-        while let Some(part) = parts.next_field().await.map_err(|_| bad(()))? {
+        let bad = || ApiError::bad_request("can't parse multipart form data");
+        let mut parts = Multipart::from_request(request, &()).await.map_err(|_| bad())?;
+        while let Some(part) = parts.next_field().await.map_err(|_| bad())? {
             let Some(key) = part.name().map(str::to_owned) else { continue };
             if let Some(name) = part.file_name().map(str::to_owned) {
                 let media_type = part.content_type().map(str::to_owned);
                 let bytes = part.bytes().await.map_err(|_| too_large())?;
                 self.files.insert(key, Upload { name: Some(name), media_type, bytes });
             } else {
-                let text = part.text().await.map_err(|_| bad(()))?;
+                let text = part.text().await.map_err(|_| bad())?;
                 self.values.insert(key, Value::String(text));
             }
         }

@@ -10,7 +10,7 @@ mod markdown_v2;
 
 pub use entity::Entity;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{error::ApiError, params::Params};
 
@@ -51,6 +51,18 @@ impl Builder {
             let mut entity = Entity::new(kind, from, self.at - from);
             set(&mut entity);
             self.entities.push(entity);
+        }
+    }
+
+    /// Links what was pushed since `from`, when `url` leads anywhere.
+    fn link(&mut self, url: &str, from: usize) {
+        match markdown::target(url) {
+            Some(markdown::Target::Link(url)) => self.mark("text_link", from, |entity| entity.url = Some(url)),
+            Some(markdown::Target::Person(id)) => {
+                // Who that is, is filled in where people are known.
+                self.mark("text_mention", from, |entity| entity.user = Some(json!({ "id": id })));
+            }
+            None => (),
         }
     }
 

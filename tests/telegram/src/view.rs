@@ -130,7 +130,7 @@ impl<'a> View<'a> {
     }
 
     /// When a message came.
-    pub(crate) fn arrived(&self, chat: i64, id: i64) -> Option<Instant> {
+    pub(crate) fn arrived(self, chat: i64, id: i64) -> Option<Instant> {
         self.world.chats.get(&chat)?.messages.get(&id).map(|message| message.arrived)
     }
 

@@ -36,7 +36,7 @@ use crate::{
 };
 
 /// Who writes what nobody in particular did.
-const ANONYMOUS: i64 = 1_087_968_824;
+pub(crate) const ANONYMOUS: i64 = 1_087_968_824;
 
 /// What is told when something changes.
 #[derive(Debug, Default)]

@@ -14,6 +14,7 @@ use crate::{
     shared::Shared,
     text::{Entity, Formatted},
     world::{
+        ANONYMOUS,
         chat::{ChatKind, Standing},
         message::Content,
     },
@@ -136,27 +137,24 @@ pub(super) struct NewMessage {
 pub(super) async fn say(State(shared): State<Arc<Shared>>, Json(new): Json<NewMessage>) -> Controlled {
     let person = new.who.find(&shared)?;
     let text = new.text.unwrap_or_default();
-    let id = match new.file {
-        Some(file) => {
-            let Some(kind) = Kind::named(&file.kind) else { return wrong(format!("no kind of file: {}", file.kind)) };
-            let bytes = match &file.base64 {
-                Some(encoded) => BASE64_STANDARD.decode(encoded).map_err(|error| Wrong(error.to_string()))?,
-                None => file.text.into_bytes(),
-            };
-            person.sends_file(Sent {
-                name: file.name.as_deref(),
-                media_type: file.media_type.as_deref(),
-                caption: &text,
-                size: file.size,
-                ..Sent::new(kind, &bytes)
-            })
-        }
-        None => {
-            let words = Formatted::typed(&text, new.entities);
-            let text = (!text.is_empty()).then_some(words);
-            let quote = new.quote.map(|quote| json!({ "text": quote, "position": 0, "is_manual": true }));
-            person.posts(Content { text, caption: None, fields: new.fields }, new.reply_to, quote)
-        }
+    let id = if let Some(file) = new.file {
+        let Some(kind) = Kind::named(&file.kind) else { return wrong(format!("no kind of file: {}", file.kind)) };
+        let bytes = match &file.base64 {
+            Some(encoded) => BASE64_STANDARD.decode(encoded).map_err(|error| Wrong(error.to_string()))?,
+            None => file.text.into_bytes(),
+        };
+        person.sends_file(&Sent {
+            name: file.name.as_deref(),
+            media_type: file.media_type.as_deref(),
+            caption: &text,
+            size: file.size,
+            ..Sent::new(kind, &bytes)
+        })
+    } else {
+        let words = Formatted::typed(&text, new.entities);
+        let text = (!text.is_empty()).then_some(words);
+        let quote = new.quote.map(|quote| json!({ "text": quote, "position": 0, "is_manual": true }));
+        person.posts(Content { text, caption: None, fields: new.fields }, new.reply_to, quote)
     };
     Ok(Json(json!({ "message_id": id })))
 }
@@ -242,7 +240,7 @@ pub(super) async fn stand(State(shared): State<Arc<Shared>>, Json(new): Json<New
     group(&shared, new.chat)?;
     let mut world = shared.lock();
     let private = world.chat(new.chat).kind == ChatKind::Private;
-    let by = new.by.unwrap_or_else(|| if private { new.chat } else { world.anonymous() });
+    let by = new.by.unwrap_or(if private { new.chat } else { ANONYMOUS });
     if !world.users.contains_key(&by) {
         return wrong(format!("there is no person {by}"));
     }

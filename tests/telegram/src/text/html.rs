@@ -4,7 +4,10 @@ use super::{Builder, Entity, Formatted};
 
 struct Open {
     tag: String,
+    /// In the text, in UTF-16 units.
     at: usize,
+    /// In the text, in bytes.
+    start: usize,
     argument: Option<String>,
 }
 
@@ -37,7 +40,7 @@ pub(super) fn parse(markup: &str) -> Result<Formatted, String> {
                 at += end + 1;
             }
             '<' => {
-                let (opened, bytes) = start_tag(&markup[at..], at, out.at)?;
+                let (opened, bytes) = start_tag(&markup[at..], at, &out)?;
                 open.push(opened);
                 at += bytes;
             }
@@ -64,17 +67,8 @@ fn close(out: &mut Builder, opened: &Open) {
         "tg-emoji" => return out.mark("custom_emoji", opened.at, |entity| entity.custom_emoji_id = argument),
         "a" => {
             // Without an address, the text is one.
-            let start = out.text.char_indices().scan(0, |at, (byte, it)| {
-                let here = *at;
-                *at += it.len_utf16();
-                Some((here, byte))
-            });
-            let start = start.into_iter().find(|(at, _)| *at == opened.at).map_or(out.text.len(), |(_, byte)| byte);
-            let url = argument.filter(|url| !url.is_empty()).unwrap_or_else(|| out.text[start..].to_owned());
-            return match super::markdown::target(&url) {
-                Some(set) => out.mark(set.kind(), opened.at, |entity| set.apply(entity)),
-                None => (),
-            };
+            let url = argument.filter(|url| !url.is_empty()).unwrap_or_else(|| out.text[opened.start..].to_owned());
+            return out.link(&url, opened.at);
         }
         "code" => return out.mark("code", opened.at, |entity| entity.language = argument),
         "pre" => "pre",
@@ -102,7 +96,7 @@ fn merge_pre(mut formatted: Formatted) -> Formatted {
     formatted
 }
 
-fn start_tag(rest: &str, offset: usize, at: usize) -> Result<(Open, usize), String> {
+fn start_tag(rest: &str, offset: usize, out: &Builder) -> Result<(Open, usize), String> {
     let end = tag_end(rest).ok_or_else(|| format!("Unclosed start tag at byte offset {offset}"))?;
     let inside = &rest[1..end];
     let name_end = inside.find(char::is_whitespace).unwrap_or(inside.len());
@@ -119,7 +113,7 @@ fn start_tag(rest: &str, offset: usize, at: usize) -> Result<(Open, usize), Stri
         "span" => return Err(format!("Tag \"span\" must have class \"tg-spoiler\" at byte offset {offset}")),
         _ => return Err(format!("Unsupported start tag \"{tag}\" at byte offset {offset}")),
     };
-    Ok((Open { tag, at, argument }, end + 1))
+    Ok((Open { tag, at: out.at, start: out.text.len(), argument }, end + 1))
 }
 
 /// Where the `>` of a tag is; one inside quotes is not it.

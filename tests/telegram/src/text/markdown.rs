@@ -1,9 +1,7 @@
 //! `parse_mode = "Markdown"`, the legacy one (<https://core.telegram.org/bots/api#markdown-style>), and what
 //! all modes share: where links lead, and how a code block begins.
 
-use serde_json::json;
-
-use super::{Builder, Entity, Formatted};
+use super::{Builder, Formatted};
 
 /// Where a link leads.
 pub(super) enum Target {
@@ -25,22 +23,6 @@ pub(super) fn target(url: &str) -> Option<Target> {
     let dotted = host.contains('.') && !host.starts_with('.') && !host.ends_with('.');
     let plain = host.chars().all(|it| it.is_alphanumeric() || matches!(it, '.' | '-' | ':'));
     (dotted && plain).then(|| Target::Link(format!("http://{url}{}", if url.len() == host.len() { "/" } else { "" })))
-}
-
-impl Target {
-    pub(super) fn kind(&self) -> &'static str {
-        match self {
-            Self::Link(_) => "text_link",
-            Self::Person(_) => "text_mention",
-        }
-    }
-
-    pub(super) fn apply(self, entity: &mut Entity) {
-        match self {
-            Self::Link(url) => entity.url = Some(url),
-            Self::Person(id) => entity.user = Some(json!({ "id": id, "is_bot": false, "first_name": "" })),
-        }
-    }
 }
 
 /// After the backticks of a code block: its language, and how many bytes to skip to its first character.
@@ -109,9 +91,7 @@ fn entity(out: &mut Builder, rest: &str, offset: usize) -> Result<usize, String>
         }
         None => (inside, after),
     };
-    if let Some(target) = target(url) {
-        out.mark(target.kind(), from, |entity| target.apply(entity));
-    }
+    out.link(url, from);
     Ok(after)
 }
 

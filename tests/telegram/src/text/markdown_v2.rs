@@ -1,9 +1,6 @@
 //! `parse_mode = "MarkdownV2"` (<https://core.telegram.org/bots/api#markdownv2-style>).
 
-use super::{
-    Builder, Formatted,
-    markdown::{block_start, target},
-};
+use super::{Builder, Formatted, markdown::block_start};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mark {
@@ -190,8 +187,8 @@ impl Parser<'_> {
             let id = url.strip_prefix("tg://emoji?id=").filter(|_| given);
             let id = id.ok_or("Custom emoji entity must contain a tg://emoji URL")?.to_owned();
             self.out.mark("custom_emoji", opened.at, |entity| entity.custom_emoji_id = Some(id));
-        } else if let Some(target) = target(&url) {
-            self.out.mark(target.kind(), opened.at, |entity| target.apply(entity));
+        } else {
+            self.out.link(&url, opened.at);
         }
         Ok(())
     }

@@ -41,11 +41,6 @@ impl World {
         self.posts(chat, new)
     }
 
-    /// Who acts for a chat as a whole.
-    pub(crate) fn anonymous(&self) -> i64 {
-        ANONYMOUS
-    }
-
     /// A message of somebody who is not the bot.
     pub(crate) fn posts(&mut self, chat: i64, new: NewMessage) -> i64 {
         if self.chat(chat).standing == Standing::NotStarted {

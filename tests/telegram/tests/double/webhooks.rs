@@ -20,11 +20,14 @@ use tokio::{net::TcpListener, sync::Notify};
 
 use crate::client::started;
 
+/// A status, and how long to wait.
+type Refusal = (u16, Option<&'static str>);
+
 /// What came, and what the next ones are answered with.
 #[derive(Default)]
 struct Receiver {
     came: Mutex<Vec<(Instant, Option<String>, Value)>>,
-    refuse: Mutex<HashMap<i64, Vec<(u16, Option<&'static str>)>>>,
+    refuse: Mutex<HashMap<i64, Vec<Refusal>>>,
     hold: Mutex<Option<Arc<Notify>>>,
 }
 
@@ -34,7 +37,7 @@ impl Receiver {
         came.iter().map(|(_, _, update)| update["message"]["text"].as_str().unwrap().to_owned()).collect()
     }
 
-    fn refuses(&self, chat: i64, with: &[(u16, Option<&'static str>)]) {
+    fn refuses(&self, chat: i64, with: &[Refusal]) {
         self.refuse.lock().unwrap().insert(chat, with.iter().rev().copied().collect());
     }
 }
