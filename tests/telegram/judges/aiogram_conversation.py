@@ -28,6 +28,8 @@ from aiogram.types import (
     ReactionTypeEmoji,
     ReplyParameters,
 )
+from aiogram.webhook.aiohttp_server import SimpleRequestHandler
+from aiohttp import web
 from double import TOKEN, URL, Everybody, do, equal, look, undo
 
 dispatcher = Dispatcher()
@@ -172,6 +174,27 @@ async def errors_are_theirs(bot, ada):
     await refused(TelegramForbiddenError, bot.send_message(ada.id, "x"), "bot was blocked by the user")
 
 
+async def webhook_is_served(bot):
+    app = web.Application()
+    SimpleRequestHandler(dispatcher, bot, secret_token="s3cret").register(app, path="/hook")
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = site._server.sockets[0].getsockname()[1]
+    used = dispatcher.resolve_used_update_types()
+    await bot.set_webhook(f"http://127.0.0.1:{port}/hook", secret_token="s3cret", allowed_updates=used)
+    ben = await in_thread(Everybody, "Ben")
+    await in_thread(ben.says, "over there?")
+    answer = await in_thread(ben.hears, "You wrote over there?")
+    await in_thread(ben.reacts, answer["id"], "🔥")
+    await in_thread(ben.hears, "You feel 🔥")
+    info = await bot.get_webhook_info()
+    equal((info.url, info.last_error_message), (f"http://127.0.0.1:{port}/hook", None))
+    await bot.delete_webhook()
+    await runner.cleanup()
+
+
 async def main():
     session = AiohttpSession(api=TelegramAPIServer.from_base(URL))
     async with Bot(TOKEN, session=session) as bot:
@@ -185,6 +208,7 @@ async def main():
         await dispatcher.stop_polling()
         await polling
     async with Bot(TOKEN, session=AiohttpSession(api=TelegramAPIServer.from_base(URL))) as bot:
+        await webhook_is_served(bot)
         before = len(await in_thread(look, "calls", method="getUpdates"))
         first = asyncio.create_task(bot.get_updates(timeout=20))
         while len(await in_thread(look, "calls", method="getUpdates")) <= before:

@@ -22,6 +22,7 @@ use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpSocket, TcpStream},
     sync::watch,
+    time::{Instant, sleep},
 };
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
@@ -32,6 +33,9 @@ pub(crate) struct Entry {
     /// Ends the connections that were taken since it was made.
     pub(crate) all: CancellationToken,
 }
+
+/// How long a port is waited for that another double is just leaving.
+const LEAVING: Duration = Duration::from_secs(2);
 
 /// A listener that can be closed for a while without losing its port.
 pub(crate) struct Door {
@@ -44,7 +48,15 @@ impl Door {
     /// # Errors
     /// When the address is taken.
     pub(crate) async fn new(at: SocketAddr, entry: watch::Receiver<Entry>) -> io::Result<Self> {
-        let listener = TcpListener::bind(at).await?;
+        let end = Instant::now() + LEAVING;
+        let listener = loop {
+            match TcpListener::bind(at).await {
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < end => {
+                    sleep(Duration::from_millis(5)).await;
+                }
+                bound => break bound?,
+            }
+        };
         Ok(Self { at: listener.local_addr()?, listener, entry })
     }
 
@@ -82,7 +94,7 @@ async fn persistently<T>(mut what: impl FnMut() -> io::Result<T>) -> T {
     loop {
         match what() {
             Ok(it) => return it,
-            Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+            Err(_) => sleep(Duration::from_millis(5)).await,
         }
     }
 }
@@ -110,7 +122,7 @@ impl Listener for Door {
                     return (Stream::new(stream, &entry.all), from);
                 }
                 // Too many open files: some will be closed.
-                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+                Err(_) => sleep(Duration::from_millis(20)).await,
             }
         }
     }

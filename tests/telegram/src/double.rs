@@ -250,6 +250,11 @@ impl TelegramDouble {
         self.shared.lock().calls.keep(keep);
     }
 
+    /// How many messages of each chat are kept, at least one; all at first. For benches that send millions.
+    pub fn keep_messages(&self, kept: usize) {
+        self.shared.lock().kept_messages = kept;
+    }
+
     /// Forgets the calls so far.
     pub fn forget_calls(&self) {
         self.shared.lock().calls.forget();

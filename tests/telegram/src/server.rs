@@ -1,6 +1,11 @@
 //! The Bot API over HTTP: which call it is, what goes wrong with it, and its answer.
 
-use std::{fmt::Write as _, pin::pin, sync::Arc, time::Duration};
+use std::{
+    fmt::Write as _,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{
     Router,
@@ -10,7 +15,10 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::{
+    sync::futures::Notified,
+    time::{Instant, sleep, timeout_at},
+};
 
 use crate::{
     calls::Place,
@@ -89,6 +97,7 @@ enum After {
 impl Exchange<'_> {
     /// A call that is answered at once.
     async fn run(self, params: &Params, execute: impl FnOnce(&mut crate::world::World) -> Answer) -> Response {
+        let healed = pin!(self.shared.signals.healed.notified());
         let (place, effect) = {
             let mut world = self.shared.lock();
             let chat = world.named_chat(params);
@@ -109,7 +118,7 @@ impl Exchange<'_> {
                 }
             }
         };
-        let after = match self.before(effect, place, params).await {
+        let after = match self.before(effect, place, params, healed).await {
             Ok(after) => after,
             Err(stopped) => return stopped,
         };
@@ -128,7 +137,15 @@ impl Exchange<'_> {
     }
 
     /// What a fault does before the call is executed.
-    async fn before(&self, effect: Effect, place: Place, params: &Params) -> Result<After, Response> {
+    ///
+    /// `healed` is from before the fault was taken, so that a stall cannot miss its end.
+    async fn before(
+        &self,
+        effect: Effect,
+        place: Place,
+        params: &Params,
+        healed: Pin<&mut Notified<'_>>,
+    ) -> Result<After, Response> {
         match effect {
             Effect::LostAnswer => Ok(After::Lose),
             Effect::ErrorAfter(code) => Ok(After::Status(code)),
@@ -147,7 +164,7 @@ impl Exchange<'_> {
                 Err(error(&refused))
             }
             Effect::Stall => {
-                self.shared.signals.healed.notified().await;
+                healed.await;
                 self.line.close();
                 Err(status(500))
             }
@@ -172,6 +189,7 @@ impl Exchange<'_> {
 
     /// `getUpdates`: waits for the first update.
     async fn poll(self, params: &Params) -> Response {
+        let healed = pin!(self.shared.signals.healed.notified());
         let (place, effect) = {
             let mut world = self.shared.lock();
             let place = world.calls.began(self.name, || params.record(), None);
@@ -184,7 +202,7 @@ impl Exchange<'_> {
         };
         let after = match effect {
             None => After::Answer,
-            Some(effect) => match self.before(effect, place, params).await {
+            Some(effect) => match self.before(effect, place, params, healed).await {
                 Ok(after) => after,
                 Err(stopped) => return stopped,
             },
@@ -224,6 +242,7 @@ impl Exchange<'_> {
     /// The bytes of a file.
     async fn download(self, path: &str) -> Response {
         let params = Params::of(json!({ "path": path }));
+        let healed = pin!(self.shared.signals.healed.notified());
         let (place, effect) = {
             let mut world = self.shared.lock();
             let place = world.calls.began(self.name, || params.record(), None);
@@ -235,7 +254,7 @@ impl Exchange<'_> {
         };
         let after = match effect {
             None => After::Answer,
-            Some(effect) => match self.before(effect, place, &params).await {
+            Some(effect) => match self.before(effect, place, &params, healed).await {
                 Ok(after) => after,
                 Err(stopped) => return stopped,
             },

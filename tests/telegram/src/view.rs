@@ -140,13 +140,13 @@ impl<'a> View<'a> {
         self.chat(chat)?.drafts.get(&thread).cloned()
     }
 
-    /// Every state of every draft in a chat, the last 500.
+    /// Every state of every draft in a chat, the last 200.
     #[must_use]
     pub fn past_drafts(&self, chat: i64) -> Vec<Draft> {
         self.chat(chat).map_or_else(Vec::new, |chat| chat.past_drafts.iter().cloned().collect())
     }
 
-    /// The notices that came in a chat, the last 500.
+    /// The notices that came in a chat, the last 200.
     #[must_use]
     pub fn typing(&self, chat: i64) -> Vec<TypingNotice> {
         let notices = self.chat(chat).into_iter().flat_map(|chat| &chat.notices);

@@ -67,6 +67,8 @@ pub(crate) struct World {
     pub(crate) privacy: bool,
     /// Whether private chats have topics.
     pub(crate) private_topics: bool,
+    /// How many messages of each chat are kept.
+    pub(crate) kept_messages: usize,
     pub(crate) users: HashMap<i64, User>,
     pub(crate) chats: HashMap<i64, Chat>,
     usernames: HashMap<String, i64>,
@@ -99,6 +101,7 @@ impl World {
             bot,
             privacy: true,
             private_topics: false,
+            kept_messages: usize::MAX,
             chats: HashMap::new(),
             usernames: HashMap::new(),
             last_id: 0,
@@ -198,7 +201,11 @@ impl World {
 
     /// Puts a message into a chat.
     pub(crate) fn add_message(&mut self, chat: i64, new: NewMessage) -> i64 {
+        let kept = self.kept_messages;
         let chat = self.chat_mut(chat);
+        while chat.messages.len() >= kept.max(1) {
+            chat.messages.pop_first();
+        }
         chat.last_message += 1;
         let id = chat.last_message;
         let NewMessage { author, thread, reply_to, quote, album, content, markup, link_preview } = new;

@@ -24,6 +24,7 @@ pub(super) struct Settings {
     privacy: Option<bool>,
     private_topics: Option<bool>,
     keep_calls: Option<bool>,
+    keep_messages: Option<usize>,
     limits: Option<Limits>,
     /// The documented ones, or none.
     documented_limits: Option<bool>,
@@ -49,6 +50,9 @@ pub(super) async fn set(State(shared): State<Arc<Shared>>, Json(settings): Json<
     }
     if let Some(keep) = settings.keep_calls {
         world.calls.keep(keep);
+    }
+    if let Some(kept) = settings.keep_messages {
+        world.kept_messages = kept;
     }
     if let Some(limits) = settings.limits {
         world.limits = limits;

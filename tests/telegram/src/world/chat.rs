@@ -98,7 +98,7 @@ pub(crate) struct Chat {
 }
 
 /// How many drafts and notices are remembered for each chat.
-const REMEMBERED: usize = 500;
+const REMEMBERED: usize = 200;
 
 impl Chat {
     pub(crate) fn new(id: i64, kind: ChatKind, title: &str, username: Option<&str>) -> Self {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rejoinder_telegram_double::{ApiError, Fault, Outage};
+use rejoinder_telegram_double::{ApiError, Fault, Outage, TelegramDouble};
 use serde_json::json;
 
 use crate::client::started;
@@ -134,6 +134,16 @@ async fn an_unavailable_server_says_so() {
     assert_eq!(api.refused("getMe", json!({})).await, (503, "Service Unavailable".to_owned()));
     telegram.lift();
     api.call("getMe", json!({})).await;
+}
+
+#[tokio::test]
+async fn a_port_can_be_taken_again_at_once() {
+    let (telegram, api) = started().await;
+    api.call("getMe", json!({})).await;
+    let port = telegram.port();
+    drop(telegram);
+    let telegram = TelegramDouble::start_at(port).await;
+    assert_eq!(telegram.port(), port);
 }
 
 #[tokio::test]

@@ -21,6 +21,17 @@ async fn a_message_is_seen_by_whom_it_was_sent_to() {
 }
 
 #[tokio::test]
+async fn only_the_last_messages_are_kept_when_asked() {
+    let (telegram, api) = started().await;
+    let ada = telegram.person("Ada").id();
+    telegram.keep_messages(2);
+    for text in ["one", "two", "three"] {
+        api.send(ada, text).await;
+    }
+    assert_eq!(telegram.said(ada), ["two", "three"]);
+}
+
+#[tokio::test]
 async fn the_limit_counts_utf16_units_after_parsing() {
     let (telegram, api) = started().await;
     let ada = telegram.person("Ada").id();

@@ -14,7 +14,6 @@ use axum::{
     response::{IntoResponse, Response},
     routing::post,
 };
-use rejoinder_telegram_double::TelegramDouble;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::Notify};
 
@@ -29,6 +28,7 @@ struct Receiver {
     came: Mutex<Vec<(Instant, Option<String>, Value)>>,
     refuse: Mutex<HashMap<i64, Vec<Refusal>>>,
     hold: Mutex<Option<Arc<Notify>>>,
+    arrived: Notify,
 }
 
 impl Receiver {
@@ -47,6 +47,7 @@ async fn take(State(receiver): State<Arc<Receiver>>, headers: HeaderMap, body: B
     let secret = headers.get("x-telegram-bot-api-secret-token").map(|value| value.to_str().unwrap().to_owned());
     let chat = update["message"]["chat"]["id"].as_i64().unwrap();
     receiver.came.lock().unwrap().push((Instant::now(), secret, update));
+    receiver.arrived.notify_one();
     let hold = receiver.hold.lock().unwrap().clone();
     if let Some(hold) = hold {
         hold.notified().await;
@@ -69,10 +70,6 @@ async fn receiver() -> (Arc<Receiver>, String) {
     (receiver, url)
 }
 
-async fn all_delivered(telegram: &TelegramDouble) {
-    telegram.all_confirmed().await;
-}
-
 #[tokio::test]
 async fn updates_are_pushed_with_the_secret() {
     let (telegram, api) = started().await;
@@ -81,7 +78,7 @@ async fn updates_are_pushed_with_the_secret() {
     ada.says("said before");
     api.call("setWebhook", json!({ "url": url, "secret_token": "s3cret" })).await;
     ada.says("said after");
-    all_delivered(&telegram).await;
+    telegram.all_confirmed().await;
     assert_eq!(receiver.texts(), ["said before", "said after"]);
     assert_eq!(receiver.came.lock().unwrap()[0].1.as_deref(), Some("s3cret"));
 }
@@ -96,7 +93,7 @@ async fn what_is_refused_comes_again_and_others_do_not_wait() {
     ada.says("one");
     ada.says("two");
     ben.says("three");
-    all_delivered(&telegram).await;
+    telegram.all_confirmed().await;
     let texts = receiver.texts();
     let of_ada: Vec<_> = texts.iter().filter(|text| *text != "three").collect();
     assert_eq!(of_ada, ["one", "one", "one", "two"], "in order, each until it is taken");
@@ -113,7 +110,7 @@ async fn retry_after_is_honoured() {
     receiver.refuses(ada.id(), &[(503, Some("1"))]);
     api.call("setWebhook", json!({ "url": url })).await;
     ada.says("one");
-    all_delivered(&telegram).await;
+    telegram.all_confirmed().await;
     let came = receiver.came.lock().unwrap();
     assert!(came[1].0 - came[0].0 >= Duration::from_secs(1));
 }
@@ -129,13 +126,13 @@ async fn no_more_come_at_once_than_was_asked() {
         telegram.person(name).says(name);
     }
     while receiver.texts().len() < 2 {
-        tokio::task::yield_now().await;
+        receiver.arrived.notified().await;
     }
     assert_eq!(api.call("getWebhookInfo", json!({})).await["pending_update_count"], 3);
     assert_eq!(receiver.texts().len(), 2);
     *receiver.hold.lock().unwrap() = None;
     hold.notify_waiters();
-    all_delivered(&telegram).await;
+    telegram.all_confirmed().await;
     assert_eq!(receiver.texts().len(), 3);
 }
 
