@@ -94,8 +94,8 @@ async fn a_reaction_is_the_answer() {
 /// K6, K7: a long answer in parts that fit, with its code whole and its words unbroken.
 #[tokio::test]
 async fn a_long_answer_comes_in_parts_that_fit() {
-    let code = (0..400).map(|n| format!("let 🦀_{n} = {n};\n")).collect::<String>();
-    let words = format!("Here it is:\n\n```rust\n{code}```\n\nThat was **all**.");
+    let code = (0..400).map(|n| format!("let 🦀_{n} = {n};")).collect::<Vec<_>>().join("\n");
+    let words = format!("Here it is:\n\n```rust\n{code}\n```\n\nThat was **all**.");
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying(&words).await);
     let _gateway = between(&double, &agent).start().await;
     let ada = double.person("Ada");

@@ -36,7 +36,7 @@ struct Chat {
 ///
 /// When there is no HTTP client.
 pub(crate) fn router(api: &str, token: &str) -> Result<Router> {
-    let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(60)).build()?;
+    let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_mins(1)).build()?;
     let base = format!("{api}/bot{token}");
     tokio::spawn(async move {
         if let Err(error) = answer_all(&client, &base).await {
