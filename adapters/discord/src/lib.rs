@@ -1,16 +1,35 @@
 //! Discord as a channel: direct chats, servers, threads, slash commands and buttons.
 //!
-//! Events come in over the Gateway, one task reads them and another stores them, in the order in which they
-//! came; what was missed is read over REST. Everything goes out over REST. A channel is a chat; a thread or a
-//! forum's post is a conversation of its own in the chat that it belongs to; what only one person sees is a
-//! conversation of its own as well.
+//! Events come in over the Gateway: one task reads them and another one stores them, in the order in which they
+//! came, before anything else is done with them. What was missed is read over REST. Everything goes out over
+//! REST. What is sent is made of serenity's types; what comes in is read with views of our own (`payload.rs`),
+//! to which nothing unknown is an error. The connection to the Gateway and the calls are our own as well: see
+//! `gateway.rs` and `api.rs` for why.
 //!
-//! This crate never decides who may talk to the agent, never sends what the outbox did not hand it, and never
-//! lets an answer mention anybody: every message goes out with `allowed_mentions: {"parse": []}`.
+//! What it never does: decide who may talk to the agent, say a token anywhere, open an address that somebody
+//! else gave, or let an answer call anybody: every message goes out with `allowed_mentions: {"parse": []}`.
 //!
-//! To take in another kind of event: its view in `payload`, its reading in `normalise`, its name in `inbound`.
-//! To send something new: its arm in `outbound`. A number that Discord sets belongs into `capabilities` or
-//! `options`, with its source.
+//! # What was decided
+//!
+//! * **Conversation**: the channel is the chat; a thread, and a forum's post, is a thread in the channel that it
+//!   belongs to. What only one person sees is a conversation of its own (`private:<user>`), so that no answer
+//!   in it can go anywhere else: when its interaction cannot be answered any more, it goes to their direct chat.
+//! * **Ids**: a message is `channel:message`, with the time of an edit as its revision; a command or a button is
+//!   `interaction:<id>`, which stands for the message that an answer replies to.
+//! * **Position**: one id for all channels, since ids grow with time; a gap by server from a new session until
+//!   it is filled. It is stored with the events, together with the session, which a restart takes up again.
+//! * **Interactions** are acknowledged once they are stored. Their tokens are kept for as long as they are of
+//!   use, apart from the events.
+//! * **Threads of our own** (`auto_thread`): the thread of a mention has the message's id, so it is known before
+//!   it is opened, and opening it twice is one thread.
+//! * **Resending**: by the nonce for as long as Discord surely knows it, then the channel is read back.
+//!
+//! # To add …
+//!
+//! * a kind of event: its view in `payload.rs`, its reading in `normalise/`, its name in `inbound.rs`;
+//! * something to send: its arm in `outbound.rs`;
+//! * a failure of Discord's that wants something done: its code in `api/error.rs`;
+//! * a number that Discord sets: its line in `capabilities.rs` or `options.rs`, with its source.
 
 mod api;
 mod backfill;

@@ -70,6 +70,7 @@ pub(crate) struct Message {
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Reference {
+    pub(crate) message_id: Option<Snowflake>,
     /// 1: forwarded.
     #[serde(rename = "type", default)]
     pub(crate) kind: u64,

@@ -54,6 +54,18 @@ impl Discord {
 }
 
 impl Outgoing {
+    /// Words, and nothing else.
+    #[cfg(test)]
+    pub(super) fn of_words(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            rows: Vec::new(),
+            files: Vec::new(),
+            instead: String::new(),
+            suppress_embeds: false,
+        }
+    }
+
     pub(super) const fn has_files(&self) -> bool {
         !self.files.is_empty()
     }

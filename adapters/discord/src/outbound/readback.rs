@@ -18,7 +18,10 @@ use crate::{
 const NONCE_LASTS: Duration = Duration::from_secs(80);
 
 /// How far Discord's clock may be behind ours.
-const MARGIN: Duration = Duration::from_mins(2);
+const MARGIN: Duration = Duration::from_secs(30);
+
+/// How far is looked back when nothing is known.
+const AGES: Duration = Duration::from_hours(24);
 
 /// How many pages are read back at most: what came after a message of ours in a busy channel.
 const PAGES: usize = 20;
@@ -30,10 +33,12 @@ pub(super) fn nonce(delivery: &Delivery) -> String {
     URL_SAFE_NO_PAD.encode(delivery.id().as_uuid().as_bytes())
 }
 
-/// When a delivery was made: no attempt was before that.
-fn made_at(delivery: &Delivery) -> Timestamp {
+/// When a delivery was made: no attempt was before that. `None`: its id says a time that has not come, so that
+/// nothing is known.
+fn made_at(delivery: &Delivery, now: Timestamp) -> Option<Timestamp> {
     let millis = delivery.id().as_uuid().as_u128() >> 80;
-    Timestamp::from_millis(i64::try_from(millis).unwrap_or_default())
+    let made = Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX));
+    Some(made).filter(|made| *made <= now)
 }
 
 impl Discord {
@@ -43,12 +48,15 @@ impl Discord {
         delivery: &Delivery,
         outgoing: &Outgoing,
         channel: Snowflake,
+        reply_to: Option<Snowflake>,
     ) -> Result<Option<Sent>, ApiError> {
-        let made = made_at(delivery);
-        if delivery.attempt() < 2 || self.clock.now().since(made) < NONCE_LASTS {
+        let now = self.clock.now();
+        let made = made_at(delivery, now);
+        if delivery.attempt() < 2 || made.is_some_and(|made| now.since(made) < NONCE_LASTS) {
             return Ok(None);
         }
-        let found = self.read_back(delivery, outgoing, channel, made).await;
+        let since = made.unwrap_or_else(|| before(now, AGES));
+        let found = self.read_back(delivery, outgoing, channel, reply_to, since).await;
         // Something may be there as long as nobody has looked.
         found.map_err(|error| match error {
             ApiError::NotWritten(detail) => ApiError::NoAnswer(detail),
@@ -61,19 +69,22 @@ impl Discord {
         delivery: &Delivery,
         outgoing: &Outgoing,
         channel: Snowflake,
-        made: Timestamp,
+        reply_to: Option<Snowflake>,
+        since: Timestamp,
     ) -> Result<Option<Sent>, ApiError> {
         let us = self.me().await?.user;
         let nonce = nonce(delivery);
-        let margin = i64::try_from(MARGIN.as_millis()).unwrap_or_default();
-        let mut after = Snowflake::at(Timestamp::from_millis(made.as_millis() - margin));
+        let mut after = Snowflake::at(before(since, MARGIN));
         for _ in 0..PAGES {
             let path = format!("channels/{channel}/messages?after={after}&limit=100");
             let page: Vec<Box<RawValue>> = self.api.get(&path).await?;
             let mut messages: Vec<Message> =
                 page.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok()).collect();
             messages.sort_unstable_by_key(|message| message.id);
-            if let Some(found) = messages.iter().find(|message| is_it(message, us, &nonce, outgoing)) {
+            if let Some(found) = messages.iter().find(|message| {
+                // One that has its receipt is another delivery's, with the same words.
+                self.said.about(message.id).is_none() && is_it(message, us, &nonce, outgoing, reply_to)
+            }) {
                 return Ok(Some(Sent { id: found.id }));
             }
             match messages.last() {
@@ -85,13 +96,21 @@ impl Discord {
     }
 }
 
+fn before(at: Timestamp, by: Duration) -> Timestamp {
+    Timestamp::from_millis(at.as_millis().saturating_sub(i64::try_from(by.as_millis()).unwrap_or(i64::MAX)))
+}
+
 /// Whether a message is ours and this one: by its nonce, and where Discord does not say that, by what it says.
-fn is_it(message: &Message, us: Snowflake, nonce: &str, outgoing: &Outgoing) -> bool {
+fn is_it(message: &Message, us: Snowflake, nonce: &str, outgoing: &Outgoing, reply_to: Option<Snowflake>) -> bool {
     if message.author.as_ref().is_none_or(|author| author.id != us) {
         return false;
     }
     if let Some(Value::String(theirs)) = &message.nonce {
         return theirs == nonce;
+    }
+    let replies_to = message.message_reference.as_ref().and_then(|reference| reference.message_id);
+    if replies_to.is_some() && replies_to != reply_to {
+        return false;
     }
     let files = outgoing.files.iter().map(|file| &file.name);
     message.content.trim() == outgoing.text.trim() && files.eq(message.attachments.iter().map(|file| &file.filename))
@@ -103,6 +122,36 @@ mod tests {
 
     use super::*;
 
+    fn id(text: &str) -> Snowflake {
+        Snowflake::parse(text).expect("an id")
+    }
+
+    /// A message of ours that says "sorry", in reply to 50.
+    fn is_found(fields: &serde_json::Value, reply_to: Option<&str>) -> bool {
+        let mut message = serde_json::json!({
+            "id": "60", "channel_id": "1", "author": {"id": "7"}, "content": "sorry",
+            "message_reference": {"message_id": "50"},
+        });
+        message.as_object_mut().expect("an object").extend(fields.as_object().expect("fields").clone());
+        let message = serde_json::from_value(message).expect("a message");
+        is_it(&message, id("7"), "ours", &Outgoing::of_words("sorry"), reply_to.map(id))
+    }
+
+    #[test]
+    fn a_message_is_known_by_who_says_what_to_whom() {
+        use serde_json::json;
+
+        assert!(is_found(&json!({}), Some("50")));
+        assert!(is_found(&json!({"message_reference": null}), Some("50")), "what it replied to is gone");
+        assert!(!is_found(&json!({}), Some("51")), "the same words to somebody else");
+        assert!(!is_found(&json!({}), None));
+        assert!(!is_found(&json!({"content": "else"}), Some("50")));
+        assert!(!is_found(&json!({"author": {"id": "8"}}), Some("50")));
+        assert!(!is_found(&json!({"attachments": [{"filename": "a", "url": "b"}]}), Some("50")));
+        assert!(!is_found(&json!({"nonce": "another"}), Some("50")));
+        assert!(is_found(&json!({"nonce": "ours", "content": "else"}), None));
+    }
+
     #[test]
     fn a_nonce_is_short_and_a_deliverys_own() {
         let conversation = ConversationRef::new(ChannelId::new("discord", "main"), "1");
@@ -111,6 +160,8 @@ mod tests {
         assert!(nonce(&first).len() <= 25, "{}", nonce(&first));
         assert_eq!(nonce(&first), nonce(&first));
         assert_ne!(nonce(&first), nonce(&second));
-        assert_eq!(made_at(&first), made_at(&second), "made at the start of the suite's clock");
+        let made = made_at(&first, Timestamp::from_millis(i64::MAX)).expect("a time");
+        assert_eq!(made_at(&first, made), Some(made));
+        assert_eq!(made_at(&first, before(made, Duration::from_millis(1))), None, "not in the time to come");
     }
 }

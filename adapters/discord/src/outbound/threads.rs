@@ -87,7 +87,7 @@ impl Discord {
         channel: Snowflake,
         reply_to: Option<Snowflake>,
     ) -> Result<Sent, ApiError> {
-        if let Some(sent) = self.sent_before(delivery, outgoing, channel).await? {
+        if let Some(sent) = self.sent_before(delivery, outgoing, channel, reply_to).await? {
             return Ok(sent);
         }
         let path = format!("channels/{channel}/messages");
@@ -96,13 +96,15 @@ impl Discord {
             let body = outgoing.body(outgoing.created(&nonce, channel, reply_to));
             self.api.ask(Method::POST, &path, body)
         };
-        match create(reply_to).await {
+        let sent: Sent = match create(reply_to).await {
             // The answer counts more than what it stands under.
             Err(error) if reply_to.is_some() && error.refusal().is_some_and(Refusal::is_about_reply) => {
-                create(None).await
+                create(None).await?
             }
-            sent => sent,
-        }
+            sent => sent?,
+        };
+        self.said.note(sent.id, &outgoing.text);
+        Ok(sent)
     }
 
     /// Does something to a message where it is: in the thread, or in the channel that the thread belongs to. A

@@ -37,13 +37,15 @@ async fn an_unknown_send_is_looked_for_once_its_nonce_is_forgotten() {
     let ada = server.person("Ada").await;
     let gateway = Gateway::connected(&server).await;
     server.fault(Fault::on("POST", "/channels/*/messages").executed_then_dropped()).await;
-    server.fault(Fault::on("POST", "/channels/*/messages").reset()).await;
+    server.fault(Fault::on("POST", "/channels/*/messages").reset().always()).await;
 
     ada.dm("say once").await;
     server.until_said(&ada.direct().await, 1).await;
-    // Ours first: whoever thinks that the nonce is forgotten looks.
     gateway.clock.advance(Duration::from_mins(5));
+    let looks = async || (!server.calls_to("GET", "/messages").await.is_empty()).then_some(());
+    server.until("the channel is read back", looks).await;
     server.advance(Duration::from_mins(5)).await;
+    server.lift_all().await;
 
     gateway.settles().await;
     assert_eq!(server.said(&ada.direct().await).await, ["once"]);
