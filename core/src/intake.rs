@@ -158,8 +158,13 @@ impl Intake {
         }
         crash_point!("received");
         let new = entering.iter().map(|entering| entering.new.clone()).collect();
+        let has_moved = entering.iter().any(|entering| matches!(entering.new.event.kind, EventKind::Moved { .. }));
         let stored = self.core.store.accept(new, cursor).await?;
         crash_point!("accepted");
+        if has_moved {
+            // What was claimed meanwhile looked for its lane where nothing was yet.
+            self.core.alarm.note(self.core.clock.now());
+        }
         let accepted = entering.into_iter().zip(stored).map(|(entering, stored)| self.entered(entering, stored));
         // What the intake added is nobody's to hear of.
         Ok(accepted.collect::<Vec<_>>().into_iter().take(brought).collect())

@@ -307,6 +307,10 @@ impl Core {
             self.conversations.stop(conversation, turn.id, run);
         }
         if plan.undelivered {
+            if self.address(conversation) != *conversation {
+                // Its chat got another id meanwhile, and the rows may have been made for the old one.
+                self.alarm.note(self.clock.now());
+            }
             self.open_lane(conversation);
         }
         if let Some(reason) = plan.dead_letter {

@@ -151,7 +151,12 @@ impl Core {
         }
         let now = self.clock.now();
         for conversation in self.store.deliverable(now, PAGE).await? {
-            self.open_lane(&conversation);
+            let address = self.address(&conversation);
+            if address != conversation {
+                // It was claimed for the old id just as the chat got its new one.
+                self.move_chat(&conversation, &address.chat, now).await?;
+            }
+            self.open_lane(&address);
         }
         // Whatever is stored from here on is noted, or found by the query.
         self.alarm.at.store(i64::MAX, Ordering::SeqCst);

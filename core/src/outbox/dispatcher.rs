@@ -130,6 +130,10 @@ impl Core {
                 Ok(Ok(Next::End)) => {
                     // Whoever opens the lane from here on opens a new one, or is seen.
                     if self.lanes.open.remove_if_mut(&conversation, |_, more| !std::mem::take(more)).is_some() {
+                        if self.address(&conversation) != conversation {
+                            // The chat got another id meanwhile: what is left waits there.
+                            self.open_lane(&conversation);
+                        }
                         return;
                     }
                     continue;
@@ -472,7 +476,7 @@ impl Core {
     }
 
     /// The platform said that a chat has another id now: stored as an event, as if it had told us by itself.
-    async fn move_chat(&self, from: &ConversationRef, chat: &str, at: Timestamp) -> Result<(), StoreError> {
+    pub(crate) async fn move_chat(&self, from: &ConversationRef, chat: &str, at: Timestamp) -> Result<(), StoreError> {
         let event = InboundEvent {
             conversation: ConversationRef { thread: None, ..from.clone() },
             chat: ChatKind::Group,
