@@ -16,6 +16,7 @@ use std::sync::{
 };
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use self::shard::Shard;
 
@@ -44,6 +45,28 @@ pub(crate) struct Dispatch {
     pub(crate) kind: String,
     /// What is in it.
     pub(crate) data: String,
+    /// For one that was handed over as urgent too: comes once it is stored.
+    pub(crate) stored: Option<oneshot::Receiver<()>>,
+}
+
+/// An event that cannot wait for those before it: it has to be acknowledged within seconds, while they may have
+/// to wait until everything is read that was missed.
+#[derive(Debug)]
+pub(crate) struct Urgent {
+    pub(crate) kind: String,
+    pub(crate) data: String,
+    pub(crate) seq: u64,
+    /// To be told once it is stored.
+    pub(crate) stored: oneshot::Sender<()>,
+}
+
+/// Where events are handed over.
+#[derive(Clone, Debug)]
+pub(crate) struct Queues {
+    /// All of them, in order.
+    pub(crate) all: mpsc::Sender<Dispatch>,
+    /// Those that cannot wait. There are never more of them than in the other queue, which is bounded.
+    pub(crate) urgent: mpsc::UnboundedSender<Urgent>,
 }
 
 /// The number of the last event that is stored, for the heartbeats.

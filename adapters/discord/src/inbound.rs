@@ -3,14 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{Accepted, ChannelError, EventKind, InboundEvent, Intake, IntakeError, StoreError};
-use tokio::sync::mpsc::Receiver;
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     Discord,
     backoff::Backoff,
     check::Identity,
-    gateway::{Dispatch, StoredSeq},
+    gateway::{Dispatch, StoredSeq, Urgent},
     interactions,
     normalise::{Read, Reader},
     payload::{Channel, Guild, GuildId, Member, Message, Ready, RoleChange, Threads},
@@ -44,10 +44,23 @@ enum Rejected {
     AsItIs,
 }
 
+impl Discord {
+    fn reader(&self, me: Identity) -> Reader<'_> {
+        Reader {
+            channel: &self.channel,
+            me,
+            options: &self.options,
+            directory: &self.directory,
+            said: &self.said,
+            now: self.clock.now(),
+        }
+    }
+}
+
 /// Takes events in.
 pub(crate) struct Taking<'a> {
     pub(crate) discord: &'a Discord,
-    pub(crate) intake: &'a Intake,
+    storing: Storing<'a>,
     pub(crate) shutdown: &'a CancellationToken,
     pub(crate) me: Identity,
     pub(crate) position: Position,
@@ -67,7 +80,8 @@ impl<'a> Taking<'a> {
         places: Places,
         stored: Arc<StoredSeq>,
     ) -> Self {
-        Self { discord, intake, shutdown, me, position, places, stored, waiting: Vec::new() }
+        let storing = Storing { discord, intake, shutdown };
+        Self { discord, storing, shutdown, me, position, places, stored, waiting: Vec::new() }
     }
 
     /// Takes in what the queue brings, until `shutdown` or until nobody fills it.
@@ -105,7 +119,7 @@ impl<'a> Taking<'a> {
                 self.know_places(&dispatch.data).await?;
                 self.read(&dispatch);
             }
-            "INTERACTION_CREATE" => self.interaction(dispatch).await?,
+            "INTERACTION_CREATE" => self.wait_until_stored(dispatch).await?,
             "MESSAGE_REACTION_ADD" | "MESSAGE_REACTION_REMOVE" => self.read(&dispatch),
             _ => {
                 self.learn(&dispatch);
@@ -119,14 +133,20 @@ impl<'a> Taking<'a> {
     }
 
     pub(crate) fn reader(&self) -> Reader<'a> {
-        Reader {
-            channel: &self.discord.channel,
-            me: self.me,
-            options: &self.discord.options,
-            directory: &self.discord.directory,
-            said: &self.discord.said,
-            now: self.discord.clock.now(),
+        self.discord.reader(self.me)
+    }
+
+    /// An interaction was handed over to [`Answering`]: what comes after it is not stored before it.
+    async fn wait_until_stored(&mut self, dispatch: Dispatch) -> Result<(), NotNow> {
+        self.flush().await?;
+        if let Some(stored) = dispatch.stored {
+            tokio::select! {
+                stored = stored => stored.map_err(|_| NotNow)?,
+                () = self.shutdown.cancelled() => return Err(NotNow),
+            }
+            self.position.passes_to(&dispatch.session, dispatch.seq);
         }
+        Ok(())
     }
 
     fn read(&mut self, dispatch: &Dispatch) {
@@ -308,35 +328,6 @@ impl<'a> Taking<'a> {
         Ok(None)
     }
 
-    /// Stores an interaction with its token, and acknowledges it.
-    async fn interaction(&mut self, dispatch: Dispatch) -> Result<(), NotNow> {
-        self.flush().await?;
-        let read = self.reader().read(&dispatch.kind, &dispatch.data, dispatch.seq);
-        if let Some(mut read) = read {
-            let record =
-                read.interaction.take().map(|record| self.discord.interactions.note(record, self.discord.clock.now()));
-            let Some(record) = record else {
-                self.position.passes(&dispatch);
-                self.waiting.push(read);
-                return Ok(());
-            };
-            let stored = self.discord.interactions.to_text(self.discord.clock.now());
-            let accepted = self.store(vec![read], (interactions::CURSOR, stored)).await?;
-            self.discord.acknowledge(Arc::clone(&record));
-            let turn = accepted.into_iter().find_map(|accepted| match accepted {
-                Accepted::Turn(turn) | Accepted::Duplicate { turn: Some(turn), .. } => Some(turn),
-                _ => None,
-            });
-            if let Some(turn) = turn {
-                self.discord.interactions.became(record.id, turn);
-                let stored = self.discord.interactions.to_text(self.discord.clock.now());
-                self.store(Vec::new(), (interactions::CURSOR, stored)).await?;
-            }
-        }
-        self.position.passes(&dispatch);
-        Ok(())
-    }
-
     /// Stores what waits, with the position that covers it.
     pub(crate) async fn flush(&mut self) -> Result<(), NotNow> {
         if self.waiting.is_empty() {
@@ -353,7 +344,7 @@ impl<'a> Taking<'a> {
             self.position.sees(message);
         }
         let cursor = (position::CURSOR, self.position.to_text());
-        self.store(read, cursor).await?;
+        self.storing.store(read, cursor).await?;
         self.caught_up();
         Ok(())
     }
@@ -363,7 +354,7 @@ impl<'a> Taking<'a> {
     }
 
     async fn store_places(&self) -> Result<(), NotNow> {
-        self.store(Vec::new(), (crate::places::CURSOR, self.places.to_text())).await.map(|_| ())
+        self.storing.store(Vec::new(), (crate::places::CURSOR, self.places.to_text())).await.map(|_| ())
     }
 
     /// Everything up to the position is stored.
@@ -373,8 +364,80 @@ impl<'a> Taking<'a> {
         }
     }
 
+    pub(crate) async fn wait(&self, pause: Duration) -> Result<(), NotNow> {
+        self.storing.wait(pause).await
+    }
+}
+
+/// Takes interactions in, beside everything else.
+pub(crate) struct Answering<'a> {
+    storing: Storing<'a>,
+    me: Identity,
+}
+
+impl<'a> Answering<'a> {
+    pub(crate) const fn new(
+        discord: &'a Discord,
+        intake: &'a Intake,
+        shutdown: &'a CancellationToken,
+        me: Identity,
+    ) -> Self {
+        Self { storing: Storing { discord, intake, shutdown }, me }
+    }
+
+    /// Takes in what the queue brings, until `shutdown` or until nobody fills it.
+    pub(crate) async fn run(self, mut queue: UnboundedReceiver<Urgent>) {
+        loop {
+            let urgent = tokio::select! {
+                urgent = queue.recv() => urgent,
+                () = self.storing.shutdown.cancelled() => return,
+            };
+            let Some(urgent) = urgent else { return };
+            if self.take(urgent).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Stores an interaction with its token, and acknowledges it.
+    async fn take(&self, urgent: Urgent) -> Result<(), NotNow> {
+        let discord = self.storing.discord;
+        let Some(mut read) = discord.reader(self.me).read(&urgent.kind, &urgent.data, urgent.seq) else {
+            // Whoever waits for it may have ended.
+            let _ = urgent.stored.send(());
+            return Ok(());
+        };
+        let now = discord.clock.now();
+        let record = read.interaction.take().map(|record| discord.interactions.note(record, now));
+        let cursor = || (interactions::CURSOR, discord.interactions.to_text(discord.clock.now()));
+        let accepted = self.storing.store(vec![read], cursor()).await?;
+        let _ = urgent.stored.send(());
+        let Some(record) = record else { return Ok(()) };
+        let id = record.id;
+        discord.acknowledge(record);
+        let turn = accepted.into_iter().find_map(|accepted| match accepted {
+            Accepted::Turn(turn) | Accepted::Duplicate { turn: Some(turn), .. } => Some(turn),
+            _ => None,
+        });
+        if let Some(turn) = turn {
+            discord.interactions.became(id, turn);
+            self.storing.store(Vec::new(), cursor()).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Stores events, for as long as it takes.
+#[derive(Clone, Copy)]
+struct Storing<'a> {
+    discord: &'a Discord,
+    intake: &'a Intake,
+    shutdown: &'a CancellationToken,
+}
+
+impl Storing<'_> {
     /// Stores events together with a cursor, for as long as it takes.
-    async fn store(&self, read: Vec<Read>, cursor: (&str, String)) -> Result<Vec<Accepted>, NotNow> {
+    async fn store(self, read: Vec<Read>, cursor: (&str, String)) -> Result<Vec<Accepted>, NotNow> {
         let events: Vec<InboundEvent> = read.into_iter().map(|read| read.event).collect();
         let (mut backoff, mut rejected) = (Backoff::default(), 0);
         while rejected < MAX_REJECTED {
@@ -408,7 +471,7 @@ impl<'a> Taking<'a> {
         Ok(all)
     }
 
-    async fn store_one(&self, event: &InboundEvent) -> Result<Vec<Accepted>, NotNow> {
+    async fn store_one(self, event: &InboundEvent) -> Result<Vec<Accepted>, NotNow> {
         let bare = InboundEvent {
             kind: EventKind::Other,
             text: String::new(),
@@ -437,7 +500,7 @@ impl<'a> Taking<'a> {
     }
 
     /// Remembers which messages were turns: a thread is made from one, and an answer may be late.
-    fn remember(&self, events: &[InboundEvent], accepted: &[Accepted]) {
+    fn remember(self, events: &[InboundEvent], accepted: &[Accepted]) {
         for (event, accepted) in events.iter().zip(accepted) {
             if let (Accepted::Turn(turn), Some(message)) = (accepted, &event.message_id) {
                 self.discord.asked.insert(*turn, message.as_str().into());
@@ -449,7 +512,7 @@ impl<'a> Taking<'a> {
     }
 
     /// Waits before the next try.
-    async fn not_stored(&self, error: &IntakeError, pause: Duration) -> Result<Rejected, NotNow> {
+    async fn not_stored(self, error: &IntakeError, pause: Duration) -> Result<Rejected, NotNow> {
         let rejected = match error {
             IntakeError::ShuttingDown => return Err(NotNow),
             IntakeError::Store(StoreError::Unavailable(_)) => Rejected::ForNow,
@@ -461,7 +524,7 @@ impl<'a> Taking<'a> {
         Ok(rejected)
     }
 
-    pub(crate) async fn wait(&self, pause: Duration) -> Result<(), NotNow> {
+    async fn wait(self, pause: Duration) -> Result<(), NotNow> {
         if self.discord.pause(pause, self.shutdown).await { Ok(()) } else { Err(NotNow) }
     }
 }

@@ -74,8 +74,8 @@ use crate::{
     backoff::Backoff,
     check::Identity,
     directory::Directory,
-    gateway::{Shard, StoredSeq},
-    inbound::Taking,
+    gateway::{Queues, Shard, StoredSeq},
+    inbound::{Answering, Taking},
     interactions::{Interactions, Record},
     places::Places,
     position::Position,
@@ -304,9 +304,11 @@ impl ChannelAdapter for Discord {
             self.begun(at);
         }
         let Some(me) = self.introduce(&shutdown).await? else { return Ok(()) };
-        let (queue, queued) = mpsc::channel(gateway::QUEUE);
+        let (all, queued) = mpsc::channel(gateway::QUEUE);
+        let (urgent, hurried) = mpsc::unbounded_channel();
         let stored = Arc::new(StoredSeq::default());
-        let shard = Shard::new(self, Arc::clone(&stored), queue, position.session.clone());
+        let shard = Shard::new(self, Arc::clone(&stored), Queues { all, urgent }, position.session.clone());
+        let answering = Answering::new(self, &intake, &ended, me);
         let taking = Taking::new(self, &intake, &ended, me, position, places, stored);
         for record in waiting {
             self.acknowledge(record);
@@ -318,7 +320,7 @@ impl ChannelAdapter for Discord {
                 ended.cancel();
                 result
             };
-            let (read, stored) = tokio::join!(reading, storing);
+            let (read, stored, ()) = tokio::join!(reading, storing, answering.run(hurried));
             read.and(stored)
         };
         let commands = async {

@@ -4,7 +4,7 @@
 //! a server or in direct chats while we were away is a gap that begins at an id; it is noted before anything
 //! newer is stored, and forgotten when it is filled, so that a gateway that ends meanwhile fills it later.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use rejoinder_core::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -81,9 +81,13 @@ impl Position {
 
     /// An event was dealt with.
     pub(crate) fn passes(&mut self, dispatch: &Dispatch) {
-        let (id, url) = &dispatch.session;
-        let session = Session { id: id.clone(), url: url.clone(), seq: dispatch.seq };
-        self.session = Some(session);
+        self.passes_to(&dispatch.session, dispatch.seq);
+    }
+
+    /// Everything up to this number of a session was dealt with.
+    pub(crate) fn passes_to(&mut self, session: &(Arc<str>, Arc<str>), seq: u64) {
+        let (id, url) = session;
+        self.session = Some(Session { id: Arc::clone(id), url: Arc::clone(url), seq });
     }
 
     /// A message was seen.

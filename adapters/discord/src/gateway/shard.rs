@@ -8,13 +8,13 @@ use secrecy::ExposeSecret;
 use serde::Deserialize;
 use serenity::model::gateway::GatewayIntents;
 use tokio::{
-    sync::mpsc::{OwnedPermit, Sender},
+    sync::{mpsc::OwnedPermit, oneshot},
     time::{Instant, MissedTickBehavior},
 };
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Dispatch, Session, StoredSeq,
+    Dispatch, Queues, Session, StoredSeq, Urgent,
     connection::{Connection, ConnectionError},
     frame::{self, Frame, Opened, Said},
 };
@@ -35,7 +35,7 @@ const NO_CONTENT: &str = "the MESSAGE CONTENT INTENT is not switched on for the 
 pub(crate) struct Shard<'a> {
     discord: &'a Discord,
     stored: Arc<StoredSeq>,
-    queue: Sender<Dispatch>,
+    queues: Queues,
     /// The session to take up again.
     session: Option<Session>,
     /// Discord did not let us have what is said in servers.
@@ -47,10 +47,10 @@ impl<'a> Shard<'a> {
     pub(crate) const fn new(
         discord: &'a Discord,
         stored: Arc<StoredSeq>,
-        queue: Sender<Dispatch>,
+        queues: Queues,
         session: Option<Session>,
     ) -> Self {
-        Self { discord, stored, queue, session, without_content: false }
+        Self { discord, stored, queues, session, without_content: false }
     }
 }
 
@@ -249,7 +249,7 @@ impl Shard<'_> {
                     owes_acknowledgement = true;
                     continue;
                 }
-                reserved = self.queue.clone().reserve_owned(), if room.is_none() => {
+                reserved = self.queues.all.clone().reserve_owned(), if room.is_none() => {
                     let Ok(reserved) = reserved else { return Ok(Ended::Shutdown) };
                     room = Some(reserved);
                     // Time spent without room says nothing about the connection.
@@ -272,7 +272,8 @@ impl Shard<'_> {
                         return Ok(Ended::Broken("an event came without a session".to_owned()));
                     };
                     if let Some(room) = room.take() {
-                        room.send(Dispatch { session, seq, kind: kind.to_owned(), data: data.to_owned() });
+                        let stored = self.hurry(seq, kind, data);
+                        room.send(Dispatch { session, seq, kind: kind.to_owned(), data: data.to_owned(), stored });
                     }
                 }
                 Said::Acknowledged => {
@@ -289,6 +290,18 @@ impl Shard<'_> {
                 Said::Hello(_) | Said::Else => {}
             }
         }
+    }
+
+    /// Hands over what cannot wait.
+    fn hurry(&self, seq: u64, kind: &str, data: &str) -> Option<oneshot::Receiver<()>> {
+        if kind != "INTERACTION_CREATE" {
+            return None;
+        }
+        let (stored, is_stored) = oneshot::channel();
+        let urgent = Urgent { kind: kind.to_owned(), data: data.to_owned(), seq, stored };
+        // Without anybody to take it, nobody takes the rest either: it comes again.
+        let _ = self.queues.urgent.send(urgent);
+        Some(is_stored)
     }
 
     async fn introduce(&self, connection: &mut Connection) -> Result<(), ConnectionError> {

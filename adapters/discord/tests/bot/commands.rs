@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rejoinder_core::ChannelAdapter;
 use rejoinder_discord::DiscordOptions;
-use rejoinder_discord_server::{DiscordServer, Fault};
+use rejoinder_discord_server::{DiscordServer, Fault, Gateway as Event, Scope};
 use serde_json::json;
 
 use crate::support::{Gateway, options};
@@ -199,5 +199,31 @@ async fn an_acknowledgement_whose_answer_is_lost_counts() {
     let answered = server.interaction(&asked).await;
     assert!(answered.acknowledged && !answered.failed && answered.message_id.is_some(), "{answered:?}");
     assert!(gateway.discord.health().problem.is_none());
+    gateway.stop().await;
+}
+
+/// What was missed may take long to read; a command has three seconds.
+#[tokio::test]
+async fn a_command_does_not_wait_for_what_was_missed() {
+    let server = DiscordServer::start().await;
+    let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
+    let gateway = Gateway::connected(&server).await;
+    ada.dm("say one").await;
+    server.until_said(&ada.direct().await, 1).await;
+    gateway.settles().await;
+    let gateway = gateway.down().await;
+    server.gateway(Event::Forget).await;
+    ada.dm("say two").await;
+    server
+        .fault(Fault::on("GET", "/channels/*/messages").rate_limited(Duration::from_hours(1), Scope::User).always())
+        .await;
+    let gateway = gateway.up(&server).await;
+    server.until_connected().await;
+
+    let asked = bob.slash(&bob.direct().await, "ask", json!({"question": "say hello"})).await;
+
+    assert_eq!(server.until_said(&bob.direct().await, 1).await, ["hello"]);
+    assert!(!server.interaction(&asked).await.failed);
+    assert_eq!(server.said(&ada.direct().await).await, ["one"], "that is still to be read");
     gateway.stop().await;
 }
