@@ -229,10 +229,13 @@ impl Gateway {
     /// # Panics
     /// When it does not run.
     pub async fn stop(&mut self) -> std::process::ExitStatus {
-        let mut process = self.process.take().expect("the gateway runs");
+        let process = self.process.as_mut().expect("the gateway runs");
         let signalled = Command::new("kill").args(["-TERM", &process.id().to_string()]).status();
         assert!(signalled.is_ok_and(|status| status.success()), "the gateway is asked to end");
-        eventually("the gateway ends", async || process.try_wait().expect("the process is waited for")).await
+        let status =
+            eventually("the gateway ends", async || process.try_wait().expect("the process is waited for")).await;
+        self.process = None;
+        status
     }
 
     /// Waits until the process has ended by itself (a crash point).
@@ -240,9 +243,11 @@ impl Gateway {
     /// # Panics
     /// When it does not.
     pub async fn has_crashed(&mut self) {
-        let mut process = self.process.take().expect("the gateway runs");
+        // It stays ours until it is gone: what does not crash is ended with this value.
+        let process = self.process.as_mut().expect("the gateway runs");
         let status =
             eventually("the gateway crashes", async || process.try_wait().expect("the process is waited for")).await;
+        self.process = None;
         assert!(!status.success(), "the gateway ended by itself, without a crash");
     }
 
@@ -359,7 +364,16 @@ impl Gateway {
     /// When the list is not one.
     #[must_use]
     pub fn open_turns(&self) -> Vec<Value> {
-        let list: Value = serde_json::from_str(&self.prints(&["turns", "list", "--state", "open", "--json"]))
+        self.turns("open")
+    }
+
+    /// The turns in this state, as `turns list` has them.
+    ///
+    /// # Panics
+    /// When the list is not what it is said to be.
+    #[must_use]
+    pub fn turns(&self, state: &str) -> Vec<Value> {
+        let list: Value = serde_json::from_str(&self.prints(&["turns", "list", "--state", state, "--json"]))
             .expect("the list is JSON");
         list["items"].as_array().expect("the list has items").clone()
     }

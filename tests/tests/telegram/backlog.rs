@@ -1,6 +1,8 @@
 //! What was said while nobody was there.
 
-use rejoinder_telegram_double::TelegramDouble;
+use std::time::Duration;
+
+use rejoinder_telegram_double::{Fault, TelegramDouble};
 use rejoinder_tests::{Script, ScriptedAgent, eventually};
 
 use crate::{between, told};
@@ -29,17 +31,19 @@ async fn an_update_that_comes_again_is_not_answered_again() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
     let mut gateway = between(&double, &agent).start().await;
     let ada = double.person("Ada");
+    double.called("getUpdates", 1).await;
+    double.fault(Fault::late(Duration::from_hours(1)).on("getUpdates").forever());
 
-    double.fault(
-        rejoinder_telegram_double::Fault::slow_answer(std::time::Duration::from_millis(200)).on("getUpdates").forever(),
-    );
     ada.says("hello");
     ada.hears("Hello.").await;
+    eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
     gateway.kill();
+    assert_eq!(double.look(|view| view.pending_updates()), 1, "it is not confirmed");
+    double.heal();
     gateway.restart().await;
+    double.all_confirmed().await;
     ada.says("again");
     double.until("both are answered", |view| (view.said(ada.chat()).len() >= 2).then_some(())).await;
-    double.all_confirmed().await;
 
     eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
     assert_eq!(double.said(ada.chat()).len(), 2);

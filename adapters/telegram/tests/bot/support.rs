@@ -132,8 +132,8 @@ impl Gateway {
     /// Stops it, and starts another one on the same database.
     pub(crate) async fn restart(self, telegram: &TelegramDouble) -> Self {
         self.engine.stop(Duration::ZERO).await;
-        let Self { directory, engine, store, bot: old, agent } = self;
-        drop((engine, store, old, agent));
+        self.store.close().await;
+        let Self { directory, .. } = self;
         Self::with_directory(bot(options(telegram)), directory).await
     }
 

@@ -2,10 +2,24 @@
 
 use std::time::{Duration, Instant};
 
-use rejoinder_telegram_double::{ApiError, Fault, Outage, TelegramDouble};
+use rejoinder_telegram_double::{ApiError, Fault, Outage, PATIENCE, TelegramDouble};
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::client::started;
+
+/// Tries until there is something; the server tells nobody when a port opens or closes.
+async fn soon<T>(about: &str, mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
+    let tries = async {
+        loop {
+            if let Some(found) = attempt().await {
+                return found;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, tries).await.unwrap_or_else(|_| panic!("waited {PATIENCE:?} in vain: {about}"))
+}
 
 #[tokio::test]
 async fn a_lost_answer_is_an_executed_call() {
@@ -111,19 +125,13 @@ async fn an_outage_refuses_connections_and_keeps_what_was_said() {
     assert!(poll.await.unwrap().is_err(), "a poll under way ends");
     ada.says("are you there?");
     // The listener closes a moment after the outage begins.
-    let refused = loop {
-        let error = api.answer("getMe", json!({})).await.unwrap_err();
-        if error.is_connect() {
-            break error;
-        }
-    };
+    let refused = soon("a connection is refused", async || {
+        api.answer("getMe", json!({})).await.err().filter(reqwest::Error::is_connect)
+    });
+    let refused = refused.await;
     assert!(format!("{refused:?}").contains("refused"), "{refused:?}");
     telegram.lift();
-    let waiting = loop {
-        if let Ok(answer) = api.answer("getUpdates", json!({})).await {
-            break answer;
-        }
-    };
+    let waiting = soon("it answers again", async || api.answer("getUpdates", json!({})).await.ok()).await;
     assert_eq!(waiting["result"][0]["message"]["text"], "are you there?");
 }
 
@@ -151,10 +159,6 @@ async fn connections_end_with_the_double() {
     let (telegram, api) = started().await;
     api.call("getMe", json!({})).await;
     drop(telegram);
-    loop {
-        // What was accepted in the last moment may still be answered.
-        if api.answer("getMe", json!({})).await.is_err() {
-            break;
-        }
-    }
+    // What was accepted in the last moment may still be answered.
+    soon("nobody answers", async || api.answer("getMe", json!({})).await.err()).await;
 }
