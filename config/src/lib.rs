@@ -41,8 +41,8 @@ pub use crate::{
     admin::Admin,
     agents::{Agent, FrontDesk, KINDS, OpenAi},
     channels::{
-        Access, AllowList, Channels, DmPolicy, GroupPolicy, PLATFORMS, Pace, People, REACTIONS, Streaming, Telegram,
-        TelegramWebhook, UpdateMode, WebChat, Webhook,
+        Access, AllowList, Channels, Discord, DiscordPace, DiscordStreaming, DmPolicy, GroupPolicy, PLATFORMS, Pace,
+        People, REACTIONS, Streaming, Telegram, TelegramWebhook, UpdateMode, WebChat, Webhook,
     },
     guard::{
         Cause, Chat, Chats, Guard, Ladders, LateAnswer, OnUnknown, Question, Rung, Rungs, TEMPLATES, Template,

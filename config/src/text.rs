@@ -54,9 +54,20 @@ pub(crate) fn socket_address<'de, D: Deserializer<'de>>(deserializer: D) -> Resu
 
 /// Where an HTTP service is. A user or password in it would be printed with it, and is refused.
 pub(crate) fn http_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error> {
-    let url = parsed(deserializer, "a URL that begins with http:// or https://", |text| {
-        Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"))
-    })?;
+    url_of(deserializer, "a URL that begins with http:// or https://", ["http", "https"])
+}
+
+/// Where a WebSocket is, where it may be left out.
+pub(crate) fn websocket_url_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Url>, D::Error> {
+    url_of(deserializer, "a URL that begins with ws:// or wss://", ["ws", "wss"]).map(Some)
+}
+
+fn url_of<'de, D>(deserializer: D, expected: &'static str, schemes: [&str; 2]) -> Result<Url, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    let url =
+        parsed(deserializer, expected, |text| Url::parse(text).ok().filter(|url| schemes.contains(&url.scheme())))?;
     if url.username().is_empty() && url.password().is_none() {
         return Ok(url);
     }

@@ -4,6 +4,7 @@
 //! and its name in [`PLATFORMS`]. Where strangers can write there, it has the keys of `access.rs`.
 
 mod access;
+mod discord;
 mod telegram;
 mod webchat;
 mod webhook;
@@ -14,6 +15,7 @@ use serde::Serialize;
 
 pub use self::{
     access::{AllowList, DmPolicy, GroupPolicy, People},
+    discord::{Discord, DiscordPace, DiscordStreaming},
     telegram::{Pace, REACTIONS, Streaming, Telegram, TelegramWebhook, UpdateMode},
     webchat::{Access, WebChat},
     webhook::Webhook,
@@ -26,11 +28,14 @@ use crate::{
 };
 
 /// The platforms of this build, as configuration names them.
-pub const PLATFORMS: [&str; 3] = ["telegram", "webchat", "webhook"];
+pub const PLATFORMS: [&str; 4] = ["discord", "telegram", "webchat", "webhook"];
 
 /// Every configured channel, by platform and name.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Channels {
+    /// Discord applications.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub discord: BTreeMap<String, Discord>,
     /// Telegram bots.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub telegram: BTreeMap<String, Telegram>,
@@ -46,9 +51,13 @@ impl Channels {
     pub(crate) fn read(node: &Node, key: &Key, reader: &mut Reader<'_>) -> Self {
         let mut channels = Self::default();
         entries(node, key, reader, |platform, node, key, reader| match platform {
+            "discord" => {
+                channels.discord = channels_of(node, key, reader, &[]);
+                one_channel_a_bot(&channels.discord, Discord::bot, node, key, reader);
+            }
             "telegram" => {
                 channels.telegram = channels_of(node, key, reader, &[]);
-                one_channel_a_bot(&channels.telegram, node, key, reader);
+                one_channel_a_bot(&channels.telegram, Telegram::bot, node, key, reader);
             }
             "webchat" => channels.webchat = channels_of(node, key, reader, &webchat::RESERVED_NAMES),
             "webhook" => channels.webhook = channels_of(node, key, reader, &[]),
@@ -82,11 +91,18 @@ where
     channels
 }
 
-/// Notes each channel whose bot another one has: two who ask for a bot's updates take them from each other.
-fn one_channel_a_bot(bots: &BTreeMap<String, Telegram>, node: &Node, key: &Key, reader: &mut Reader<'_>) {
+/// Notes each channel whose bot another one has: two who ask for a bot's updates take them from each other, or both
+/// answer them.
+fn one_channel_a_bot<T>(
+    bots: &BTreeMap<String, T>,
+    id: fn(&T) -> &str,
+    node: &Node,
+    key: &Key,
+    reader: &mut Reader<'_>,
+) {
     let mut seen = BTreeMap::new();
     for (name, bot) in bots {
-        let Some(first) = seen.insert(bot.bot(), name) else { continue };
+        let Some(first) = seen.insert(id(bot), name) else { continue };
         let (token, place) = (key.names(&[name, "token"]), node.get(name).unwrap_or(node));
         let what = format!("is the token of {} too: a bot can be one channel only", key.name(first));
         reader.problem(token, place.get("token").map_or(&place.place, |token| &token.place), what);

@@ -23,6 +23,7 @@ fn with_everything() -> Machine {
         ("TICKETS_HUB_SECRET", "hub"),
         ("TICKETS_CALLBACK_SECRET", "whsec_Y2FsbGJhY2sga2V5IG9mIHRpY2tldHM="),
         ("OPENAI_API_KEY", "sk-example"),
+        ("DISCORD_BOT_TOKEN", "MTIz.exam.ple"),
         ("TELEGRAM_BOT_TOKEN", "123456:example"),
         ("POSTED_BOT_TOKEN", "234567:example"),
         ("POSTED_WEBHOOK_SECRET", "example"),
@@ -80,6 +81,7 @@ fn every_key_there_is_stands_in_the_manual() {
         ("store", vec![&toml["store"]]),
         ("admin", vec![&toml["admin"]]),
         ("log", vec![&toml["log"]]),
+        ("channels.discord.x", all(&toml["channels"]["discord"])),
         ("channels.telegram.x", all(&toml["channels"]["telegram"])),
         ("channels.telegram.x.webhook", vec![&toml["channels"]["telegram"]["posted"]["webhook"]]),
         ("channels.webchat.x", all(&toml["channels"]["webchat"])),
@@ -126,6 +128,8 @@ fn a_key_without_a_value_in_its_table_has_the_default_that_the_manual_names() {
         [channels.webchat.main]
         [channels.webhook.default]
         token = { generate = true }
+        [channels.discord.main]
+        token = "MTIz.exam.ple"
         [channels.telegram.main]
         token = "123456:example"
         [channels.telegram.posted]
@@ -156,6 +160,14 @@ fn a_key_without_a_value_in_its_table_has_the_default_that_the_manual_names() {
         format!("{bots:?}")
     };
     assert_eq!(telegram(&bare), telegram(&manual));
+
+    let discord = |config: &Config| {
+        let mut bot = config.channels.discord["main"].clone();
+        // These have no default to name.
+        (bot.gateway_url, bot.agent) = Default::default();
+        format!("{bot:?}")
+    };
+    assert_eq!(discord(&bare), discord(&manual));
 
     let (Agent::OpenAi(bare), Agent::OpenAi(manual)) = (&bare.agents["main"], &manual.agents["main"]) else {
         panic!("both are of kind openai");
@@ -227,7 +239,7 @@ fn the_narrowest_ladder_holds_for_each_cause() {
 fn every_cause_has_a_rung_on_every_platform_by_default() {
     let guard = Machine::new().config().guard;
 
-    for channel in ["telegram.main", "webchat.main", "webhook.default", "anything.else"] {
+    for channel in ["discord.main", "telegram.main", "webchat.main", "webhook.default", "anything.else"] {
         for (chat, cause) in
             [Chat::Direct, Chat::Group].into_iter().flat_map(|chat| Cause::ALL.map(|cause| (chat, cause)))
         {

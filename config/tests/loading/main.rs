@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod defaults;
+mod discord;
 mod environment;
 mod lookup;
 mod secrets;

@@ -57,6 +57,8 @@ fn a_secret_is_not_seen_in_what_is_printed() {
         token = "123:sesame-4f1c"
         mode = "webhook"
         webhook = { url = "https://rejoinder.example.org/telegram/main", secret = "sesame-4f1c" }
+        [channels.discord.main]
+        token = "MTIz.abc.sesame-4f1c"
         [agents.main]
         kind = "openai"
         base_url = "http://127.0.0.1:11434/v1"
@@ -71,13 +73,14 @@ fn a_secret_is_not_seen_in_what_is_printed() {
     for printed in &printed {
         assert!(!printed.contains(SEEN) && !printed.contains("c2VzYW1lLTRmMWM"), "{printed}");
     }
-    assert_eq!(printed[2].matches("\"***\"").count(), 9, "{}", printed[2]);
+    assert_eq!(printed[2].matches("\"***\"").count(), 10, "{}", printed[2]);
 }
 
 /// Whatever is wrong with it, and wherever it was written by mistake.
 #[rstest]
 #[case::not_a_signing_key("[channels.webhook.siri]\nsigning_secret = \"sesame-4f1c\"")]
 #[case::not_a_bots_token("[channels.telegram.main]\ntoken = \"sesame-4f1c\"")]
+#[case::not_an_applications_token("[channels.discord.main]\ntoken = \"sesame-4f1c\"")]
 #[case::not_a_webhooks_secret(
     "[channels.telegram.main]\ntoken = \"1:a\"\nmode = \"webhook\"\nwebhook = { url = \"https://x/\", secret = \"sesame-4f1c!\" }"
 )]
