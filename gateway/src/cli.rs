@@ -20,8 +20,8 @@ use rejoinder_config::{ConfigErrors, Environment, Loaded, LogFormat, LogLevel, O
 
 /// The messaging gateway that can prove it answered.
 ///
-/// Rejoinder makes an AI agent reachable in Telegram, over webhooks and on a web page, and answers every turn that expects an answer with
-/// exactly one signal. Without a command it runs the gateway.
+/// Rejoinder makes an AI agent reachable in Discord and Telegram, over webhooks and on a web page, and answers every turn that
+/// expects an answer with exactly one signal. Without a command it runs the gateway.
 #[derive(Debug, Parser)]
 #[command(name = "rejoinder", version, propagate_version = true, after_help = EXAMPLES)]
 pub struct Cli {
@@ -34,7 +34,7 @@ pub struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   rejoinder                                 run the gateway
-  rejoinder init                            connect an agent: writes rejoinder.toml
+  rejoinder init                            connect an agent, and bots: writes rejoinder.toml
   rejoinder config check                    say what is wrong with the configuration
   rejoinder turns list --state overdue      what should have happened and has not
   rejoinder turns explain 0199a1            why a turn ended as it did
@@ -87,8 +87,8 @@ enum Level {
 enum Command {
     /// Run the gateway (as without a command)
     Run,
-    /// Connect an agent: write rejoinder.toml
-    Init(init::Init),
+    /// Connect an agent, and bots: write rejoinder.toml
+    Init(Box<init::Init>),
     /// Check the configuration, show it, or print its manual
     #[command(subcommand)]
     Config(config::ConfigCommand),

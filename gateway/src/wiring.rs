@@ -1,9 +1,12 @@
 //! From the configuration to running parts. Nothing else in this package reads the configuration's sections.
 //!
 //! To add a platform: its name in `Wiring::channel_agents` and, where strangers can write, in `Wiring::people`. One with
-//! accounts elsewhere is a file in `wiring/` behind a feature of its name, met in this file only; its function gives [`Bots`].
+//! accounts elsewhere is a file in `wiring/` behind a feature of its name, met in this file only; its function gives [`Bots`]
+//! to `Wiring::bots`.
 //! To add a kind of agent: its arm in `Wiring::agents`.
 
+#[cfg(feature = "discord")]
+mod discord;
 #[cfg(feature = "telegram")]
 mod telegram;
 
@@ -20,7 +23,7 @@ use axum::Router;
 use rejoinder_agents::{FrontDesk, OpenAi, OpenAiSettings, Status};
 use rejoinder_config::{
     Access as PageAccess, Agent, Chat, Config, DmPolicy, GroupPolicy as ConfiguredGroupPolicy, People,
-    Rung as ConfiguredRung, Token, UpdateMode,
+    Rung as ConfiguredRung, Size, Token, UpdateMode,
 };
 use rejoinder_core::{
     Access, AgentName, AgentRuntime, Cause, ChannelAdapter, ChannelId, ChatKind, DirectPolicy, GroupPolicy, Ladder,
@@ -36,6 +39,9 @@ use crate::secrets::{self, MadeToken};
 
 /// The most bytes of one attachment that an agent is given, where no channel says more.
 const MAX_ATTACHMENT: usize = 1 << 20;
+
+/// Whether this build can talk to Discord.
+pub(crate) const HAS_DISCORD: bool = cfg!(feature = "discord");
 
 /// Whether this build can talk to Telegram.
 pub(crate) const HAS_TELEGRAM: bool = cfg!(feature = "telegram");
@@ -57,9 +63,12 @@ pub(crate) enum WiringError {
     #[error("config key `channels.webhook.{name}` cannot be used: {reason}")]
     Hook { name: String, reason: String },
     /// A bot's settings do not hold.
-    #[error("config key `channels.telegram.{name}` cannot be used: {reason}")]
-    #[cfg_attr(not(feature = "telegram"), expect(dead_code, reason = "only a bot's wiring makes it"))]
-    Bot { name: String, reason: String },
+    #[error("config key `channels.{channel}` cannot be used: {reason}")]
+    #[cfg_attr(
+        not(any(feature = "discord", feature = "telegram")),
+        expect(dead_code, reason = "only a bot's wiring makes it")
+    )]
+    Bot { channel: ChannelId, reason: String },
     /// The platform was left out when this was built.
     #[error(
         "config key `channels.{platform}` names a platform that this build does not have: take it out, or build with \
@@ -117,7 +126,7 @@ pub(crate) struct Bots {
 
 /// A Telegram bot, as Telegram knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Bot {
+pub(crate) struct TelegramBot {
     pub(crate) name: String,
     /// Without the sign before it.
     pub(crate) username: String,
@@ -126,12 +135,28 @@ pub(crate) struct Bot {
     pub(crate) reads_groups: bool,
 }
 
+/// A Discord application and its bot, as Discord knows them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DiscordBot {
+    /// What people see.
+    pub(crate) name: String,
+    pub(crate) username: String,
+    /// Whether the Message Content intent is on; `None`: Discord did not say.
+    pub(crate) reads_message_content: Option<bool>,
+    /// Whether anybody may add it to a server, and not its owner alone.
+    pub(crate) is_public: bool,
+    pub(crate) invite_url: String,
+}
+
 /// Why it is not known who a token belongs to. Nothing in it says the token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BotCheckError {
     /// It is nobody's.
     #[error("{0}")]
-    #[cfg_attr(not(feature = "telegram"), expect(dead_code, reason = "only Telegram says so"))]
+    #[cfg_attr(
+        not(any(feature = "discord", feature = "telegram")),
+        expect(dead_code, reason = "only a platform says so")
+    )]
     Wrong(String),
     /// There is nobody to ask.
     #[error("{0}")]
@@ -178,6 +203,12 @@ impl Parts {
 }
 
 impl Bots {
+    #[cfg_attr(not(any(feature = "discord", feature = "telegram")), expect(dead_code, reason = "there are none"))]
+    fn and(mut self, others: Self) -> Self {
+        self.channels.extend(others.channels);
+        Self { channels: self.channels, routes: self.routes.merge(others.routes) }
+    }
+
     /// What the platform posts to; bodies are bounded there.
     pub(crate) fn into_routes(self) -> Router {
         self.routes
@@ -199,10 +230,33 @@ pub(crate) fn database(config: &Config, data_dir: &Path) -> PathBuf {
 /// # Errors
 /// When a platform is configured that was left out.
 pub(crate) fn check_platforms(config: &Config) -> Result<(), WiringError> {
-    if HAS_TELEGRAM || config.channels.telegram.is_empty() {
-        Ok(())
-    } else {
-        Err(WiringError::LeftOut { platform: "telegram" })
+    let platforms = [
+        ("discord", HAS_DISCORD || config.channels.discord.is_empty()),
+        ("telegram", HAS_TELEGRAM || config.channels.telegram.is_empty()),
+    ];
+    match platforms.into_iter().find(|(_, is_honoured)| !is_honoured) {
+        Some((platform, _)) => Err(WiringError::LeftOut { platform }),
+        None => Ok(()),
+    }
+}
+
+/// Asks Discord, at `api_url`, who `token` belongs to.
+///
+/// # Errors
+/// When it is nobody's, or nobody answers.
+pub(crate) async fn check_discord(
+    http: &reqwest::Client,
+    api_url: &Url,
+    token: &SecretString,
+) -> Result<DiscordBot, BotCheckError> {
+    #[cfg(feature = "discord")]
+    {
+        discord::check(http, api_url, token).await
+    }
+    #[cfg(not(feature = "discord"))]
+    {
+        let _ = (http, api_url, token);
+        std::future::ready(Err(BotCheckError::Unreachable("this build cannot talk to Discord".to_owned()))).await
     }
 }
 
@@ -210,11 +264,11 @@ pub(crate) fn check_platforms(config: &Config) -> Result<(), WiringError> {
 ///
 /// # Errors
 /// When it is nobody's, or nobody answers.
-pub(crate) async fn check_bot(
+pub(crate) async fn check_telegram(
     http: &reqwest::Client,
     api_url: &Url,
     token: &SecretString,
-) -> Result<Bot, BotCheckError> {
+) -> Result<TelegramBot, BotCheckError> {
     #[cfg(feature = "telegram")]
     {
         telegram::check(http, api_url, token).await
@@ -240,28 +294,39 @@ pub(crate) fn remarks(config: &Config) -> Vec<String> {
             }
         }
     }
-    for (name, bot) in &config.channels.telegram {
-        let key = format!("channels.telegram.{name}");
-        let people = bot.people();
-        match people.dm_policy {
-            DmPolicy::Allowlist if people.allow_from.is_empty() => remarks.push(format!(
-                "{key} lets nobody in yet: write to the bot, and it says the id to put into {key}.allow_from."
-            )),
-            DmPolicy::Open => {
-                remarks.push(format!("{key}.dm_policy is \"open\": whoever finds the bot talks to your agent."));
-            }
-            DmPolicy::Allowlist | DmPolicy::Disabled => {}
+    let channels = &config.channels;
+    let discord = channels.discord.iter().map(|(name, bot)| (format!("channels.discord.{name}"), bot.people()));
+    let telegram = channels.telegram.iter().map(|(name, bot)| (format!("channels.telegram.{name}"), bot.people()));
+    remarks.extend(discord.chain(telegram).filter_map(|(key, people)| remark_on_people(&key, &people)));
+    for (name, bot) in &channels.discord {
+        if bot.auto_thread && !bot.message_content {
+            remarks.push(format!(
+                "channels.discord.{name}.message_content is false: in the threads that auto_thread opens, too, the agent reads \
+                 only what mentions it."
+            ));
         }
+    }
+    for (name, bot) in &channels.telegram {
         let path = format!("/telegram/{name}");
         if let Some(webhook) = bot.webhook.as_ref().filter(|webhook| webhook.url.path() != path) {
             remarks.push(format!(
-                "{key}.webhook.url ends with another path than {path}: whatever stands before the gateway must lead \
-                 {} there.",
+                "channels.telegram.{name}.webhook.url ends with another path than {path}: whatever stands before the gateway \
+                 must lead {} there.",
                 webhook.url
             ));
         }
     }
     remarks
+}
+
+fn remark_on_people(key: &str, people: &People<'_>) -> Option<String> {
+    match people.dm_policy {
+        DmPolicy::Allowlist if people.allow_from.is_empty() => Some(format!(
+            "{key} lets nobody in yet: write to the bot, and it says the id to put into {key}.allow_from."
+        )),
+        DmPolicy::Open => Some(format!("{key}.dm_policy is \"open\": whoever finds the bot talks to your agent.")),
+        DmPolicy::Allowlist | DmPolicy::Disabled => None,
+    }
 }
 
 /// The client for everything that goes out over HTTP. It has no timeout for whole requests, since an answer may
@@ -395,28 +460,34 @@ impl Wiring<'_> {
         Ok((chats, infos))
     }
 
+    #[cfg_attr(
+        not(any(feature = "discord", feature = "telegram")),
+        expect(unused_variables, reason = "there is nobody to call")
+    )]
     fn bots(&self, http: &reqwest::Client) -> Result<Bots, WiringError> {
+        check_platforms(self.config)?;
+        let bots = Bots::default();
+        #[cfg(feature = "discord")]
+        let bots = bots.and(discord::bots(self, http)?);
         #[cfg(feature = "telegram")]
-        {
-            telegram::bots(self, http)
-        }
-        #[cfg(not(feature = "telegram"))]
-        {
-            let _ = http;
-            check_platforms(self.config).map(|()| Bots::default())
-        }
+        let bots = bots.and(telegram::bots(self, http)?);
+        Ok(bots)
     }
 
     fn bot_infos(&self) -> Vec<BotInfo> {
-        let bots = self.config.channels.telegram.iter();
-        bots.map(|(name, bot)| {
+        let channels = &self.config.channels;
+        let discord = channels.discord.iter().map(|(name, bot)| BotInfo {
+            channel: ChannelId::new("discord", name),
+            description: format!("connects to {}", bot.api_url.host_str().unwrap_or_default()),
+        });
+        let telegram = channels.telegram.iter().map(|(name, bot)| {
             let description = match (bot.mode, &bot.webhook) {
                 (UpdateMode::Webhook, Some(webhook)) => format!("updates are posted to {}", webhook.url),
                 _ => format!("asks {} for updates", bot.api_url.host_str().unwrap_or_default()),
             };
             BotInfo { channel: ChannelId::new("telegram", name), description }
-        })
-        .collect()
+        });
+        discord.chain(telegram).collect()
     }
 
     #[expect(clippy::type_complexity, reason = "a pair of two plain collections")]
@@ -481,10 +552,11 @@ impl Wiring<'_> {
     /// Every channel, with the agent that it names.
     fn channel_agents(&self) -> impl Iterator<Item = (ChannelId, Option<&str>)> {
         let channels = &self.config.channels;
-        let bots = channels.telegram.iter().map(|(name, bot)| (ChannelId::new("telegram", name), &bot.agent));
+        let discord = channels.discord.iter().map(|(name, bot)| (ChannelId::new("discord", name), &bot.agent));
+        let telegram = channels.telegram.iter().map(|(name, bot)| (ChannelId::new("telegram", name), &bot.agent));
         let chats = channels.webchat.iter().map(|(name, chat)| (ChannelId::new("webchat", name), &chat.agent));
         let hooks = channels.webhook.iter().map(|(name, hook)| (ChannelId::new("webhook", name), &hook.agent));
-        bots.chain(chats).chain(hooks).map(|(channel, agent)| (channel, agent.as_deref()))
+        discord.chain(telegram).chain(chats).chain(hooks).map(|(channel, agent)| (channel, agent.as_deref()))
     }
 
     fn channel_ids(&self) -> Vec<ChannelId> {
@@ -493,22 +565,38 @@ impl Wiring<'_> {
 
     /// Who may talk to the agent, on every channel where strangers can write.
     fn people(&self) -> impl Iterator<Item = (ChannelId, People<'_>)> {
-        let bots = &self.config.channels.telegram;
-        bots.iter().map(|(name, bot)| (ChannelId::new("telegram", name), bot.people()))
+        let channels = &self.config.channels;
+        let discord = channels.discord.iter().map(|(name, bot)| (ChannelId::new("discord", name), bot.people()));
+        let telegram = channels.telegram.iter().map(|(name, bot)| (ChannelId::new("telegram", name), bot.people()));
+        discord.chain(telegram)
+    }
+
+    /// The channels whose agents are told when somebody reacts to what they said.
+    fn telling(&self) -> impl Iterator<Item = ChannelId> {
+        let channels = &self.config.channels;
+        let discord = channels.discord.iter().map(|(name, bot)| (ChannelId::new("discord", name), bot.tell_reactions));
+        let telegram =
+            channels.telegram.iter().map(|(name, bot)| (ChannelId::new("telegram", name), bot.tell_reactions));
+        discord.chain(telegram).filter_map(|(channel, is_told)| is_told.then_some(channel))
+    }
+
+    /// The most bytes that any channel takes from a person. Each of them keeps to its own.
+    fn max_attachment(&self) -> usize {
+        let channels = &self.config.channels;
+        let discord = channels.discord.values().map(|bot| bot.max_attachment);
+        let telegram = channels.telegram.values().map(|bot| bot.max_attachment);
+        discord.chain(telegram).max().map_or(MAX_ATTACHMENT, Size::bytes)
     }
 
     fn settings(&self) -> Settings {
         let (routing, outbox) = (&self.config.routing, &self.config.outbox);
-        let bots = &self.config.channels.telegram;
         let chosen = self.channel_agents().filter_map(|(channel, agent)| Some((channel, AgentName::from(agent?))));
-        let telling = bots.iter().filter(|(_, bot)| bot.tell_reactions);
         Settings {
             default_agent: AgentName::from(routing.default_agent.as_str()),
             channel_agents: chosen.collect(),
             access: self.people().map(|(channel, people)| (channel, access(&people))).collect(),
-            tells_reactions: telling.map(|(name, _)| ChannelId::new("telegram", name)).collect(),
-            // Each channel keeps to its own; this is for all of them.
-            max_attachment: bots.values().map(|bot| bot.max_attachment.bytes()).max().unwrap_or(MAX_ATTACHMENT),
+            tells_reactions: self.telling().collect(),
+            max_attachment: self.max_attachment(),
             policies: self.policies(),
             words: self.words(),
             max_concurrent_turns: routing.max_concurrent_turns as usize,
@@ -756,9 +844,66 @@ default_agent = "main"
         }
     }
 
+    #[cfg(feature = "discord")]
+    const APPLICATION: &str = "[channels.discord.main]\ntoken = \"MTIz.abc.def\"\n";
+
+    /// N1.
+    #[cfg(feature = "discord")]
+    #[test]
+    fn an_application_is_for_those_whom_the_operator_lets_in() {
+        let more = "allow_from = [42, \"@Ada_L\"]\ngroup_policy = \"all\"\ngroup_allow_from = [5]\ntell_reactions = true\nagent = \"front-desk\"\n";
+
+        let settings = parts(&format!("{APPLICATION}{more}")).unwrap().settings;
+        let bare = parts(APPLICATION).unwrap().settings;
+
+        let main = ChannelId::new("discord", "main");
+        assert_eq!(bare.access[&main], Access::default());
+        assert_eq!(
+            settings.access[&main],
+            Access {
+                direct: DirectPolicy::Allowlist,
+                allow: ["42", "ada_l"].into_iter().collect(),
+                group: GroupPolicy::All,
+                group_allow: ["5"].into_iter().collect(),
+            }
+        );
+        assert!(settings.tells_reactions.contains(&main) && bare.tells_reactions.is_empty());
+        assert_eq!(bare.max_attachment, 25 << 20);
+    }
+
+    #[cfg(feature = "discord")]
+    #[test]
+    fn every_way_to_run_an_application_can_be_wired() {
+        let other = "streaming = \"off\"\npace = \"server\"\ncommand_guilds = [7]\nallow_bots = [\"robot\"]\ngateway_url = \"ws://127.0.0.1:1/\"\n";
+
+        for more in ["", "auto_thread = true\nsuppress_embeds = true\n", other] {
+            let parts = parts(&format!("{APPLICATION}{more}")).unwrap();
+            let channels: Vec<_> = parts.channels().iter().map(|channel| channel.channel().to_string()).collect();
+            assert_eq!((channels, parts.bot_infos.len()), (vec!["discord.main".to_owned()], 1));
+        }
+    }
+
+    #[cfg(all(feature = "discord", feature = "telegram"))]
+    #[test]
+    fn platforms_stand_beside_each_other() {
+        let parts = parts(&format!("{BOT}max_attachment = \"64 MiB\"\n{APPLICATION}{CHANNELS}")).unwrap();
+
+        let channels: Vec<_> = parts.channels().iter().map(|channel| channel.channel().platform().to_owned()).collect();
+        assert_eq!(channels, ["webhook", "webhook", "webchat", "discord", "telegram"]);
+        assert_eq!((parts.settings.access.len(), parts.settings.max_attachment), (2, 64 << 20));
+    }
+
+    #[cfg(not(feature = "discord"))]
+    #[test]
+    fn discord_that_was_left_out_is_named() {
+        let error = parts("[channels.discord.main]\ntoken = \"MTIz.abc.def\"\n").err().unwrap().to_string();
+
+        assert!(error.contains("`channels.discord`") && error.contains("the feature `discord`"), "{error}");
+    }
+
     #[cfg(not(feature = "telegram"))]
     #[test]
-    fn a_platform_that_was_left_out_is_named() {
+    fn telegram_that_was_left_out_is_named() {
         let error = parts("[channels.telegram.main]\ntoken = \"123456:abc\"\n").err().unwrap().to_string();
 
         assert!(error.contains("`channels.telegram`") && error.contains("the feature `telegram`"), "{error}");
@@ -782,6 +927,11 @@ default_agent = "main"
         );
         assert!(said("dm_policy = \"open\"")[0].contains("whoever finds the bot"));
         assert!(said("allow_from = [42]").is_empty());
+        let discord = |more: &str| remarks(&config(&format!("[channels.discord.main]\ntoken = \"a.b.c\"\n{more}")));
+        assert!(discord("")[0].contains("channels.discord.main.allow_from"));
+        assert!(discord("allow_from = [42]").is_empty());
+        let wordless = discord("allow_from = [42]\nauto_thread = true\nmessage_content = false");
+        assert!(wordless[0].contains("only what mentions it"), "{wordless:?}");
         let posted = |path: &str| {
             said(&format!("allow_from = [42]\nmode = \"webhook\"\nwebhook = {{ url = \"https://x.example{path}\" }}"))
         };

@@ -39,6 +39,8 @@ pub struct DiscordOptions {
     pub allow_bots: BTreeSet<String>,
     /// How far back is read what was said while the gateway was away.
     pub backfill_max_age: Duration,
+    /// The largest file that is fetched, in bytes.
+    pub max_download: usize,
     /// The largest file that is sent, in bytes.
     pub max_upload: usize,
     /// How fast messages are sent.
@@ -59,6 +61,7 @@ impl Default for DiscordOptions {
             suppress_embeds: false,
             allow_bots: BTreeSet::new(),
             backfill_max_age: Duration::from_hours(24),
+            max_download: 25 << 20,
             max_upload: 25 << 20,
             limits: Limits::default(),
         }

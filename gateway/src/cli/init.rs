@@ -1,6 +1,12 @@
-//! `rejoinder init`: connects an agent, and a Telegram bot.
+//! `rejoinder init`: connects an agent, and bots.
+//!
+//! To add a platform whose bots have tokens: its file with a `Platform`, and its arguments in [`Init`].
 
 mod ask;
+mod bot;
+mod discord;
+#[cfg(test)]
+mod script;
 mod telegram;
 
 use std::{
@@ -18,7 +24,9 @@ use url::Url;
 
 use self::{
     ask::{Ask, Terminal},
-    telegram::{Connected, TelegramArgs},
+    bot::{Connected, Given},
+    discord::DiscordArgs,
+    telegram::TelegramArgs,
 };
 use super::{Failure, Global, output};
 use crate::wiring;
@@ -42,6 +50,8 @@ pub(super) struct Init {
     #[arg(long, value_name = "NAME")]
     api_key_env: Option<String>,
     #[command(flatten)]
+    discord: DiscordArgs,
+    #[command(flatten)]
     telegram: TelegramArgs,
     /// Ask nothing: take the first agent that is found, or the front desk
     #[arg(long, short)]
@@ -60,7 +70,8 @@ Examples:
   rejoinder init --yes
   rejoinder init --agent openai --base-url http://127.0.0.1:11434/v1 --model llama3.1
   rejoinder init --agent openai --base-url https://api.openai.com/v1 --model gpt-4.1-mini --api-key-env OPENAI_API_KEY
-  rejoinder init --yes --telegram-token-env TELEGRAM_BOT_TOKEN --telegram-allow @ada_l";
+  rejoinder init --yes --telegram-token-env TELEGRAM_BOT_TOKEN --telegram-allow @ada_l
+  rejoinder init --yes --discord-token-env DISCORD_BOT_TOKEN --discord-allow ada_l";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
@@ -83,23 +94,29 @@ impl Init {
         if path.exists() && !self.force {
             return Err(already_there(&path).into());
         }
-        let given = self.telegram.given().await?;
-        let (choice, asked) = self.choose(global, given.is_none()).await?;
-        let bot = given.or(asked);
-        let text = configuration(&choice, bot.as_ref())?;
-        if let Some(bot) = &bot {
+        let (mut bots, mut missing) = (Vec::new(), Vec::new());
+        for given in [self.telegram.given(), self.discord.given()] {
+            match given.connect().await? {
+                Some(bot) => bots.push(bot),
+                None => missing.push(given),
+            }
+        }
+        let (choice, asked) = self.choose(global, &missing).await?;
+        bots.extend(asked);
+        let text = configuration(&choice, &bots)?;
+        for bot in &bots {
             bot.keep_token()?;
         }
         write(&path, &text, self.force)?;
-        output::print(farewell(&path, &choice, bot.as_ref()))
+        output::print(farewell(&path, &choice, &bots))
     }
 
-    /// The agent and, where it is asked for, the bot.
-    async fn choose(&self, global: &Global, asks_bot: bool) -> Result<(Choice, Option<Connected>), Failure> {
+    /// The agent and, where somebody can be asked for them, the bots that are `missing`.
+    async fn choose(&self, global: &Global, missing: &[Given<'_>]) -> Result<(Choice, Vec<Connected>), Failure> {
         match self.agent {
-            Some(Kind::FrontDesk) => return Ok((Choice::FrontDesk, None)),
-            Some(Kind::Openai) => return Ok((self.openai()?, None)),
-            None if self.base_url.is_some() || self.model.is_some() => return Ok((self.openai()?, None)),
+            Some(Kind::FrontDesk) => return Ok((Choice::FrontDesk, Vec::new())),
+            Some(Kind::Openai) => return Ok((self.openai()?, Vec::new())),
+            None if self.base_url.is_some() || self.model.is_some() => return Ok((self.openai()?, Vec::new())),
             None => {}
         }
         let is_asked = !self.yes;
@@ -109,16 +126,16 @@ impl Init {
         }
         let found = look().await?;
         if !is_asked {
-            return Ok((first_of(&found), None));
+            return Ok((first_of(&found), Vec::new()));
         }
         let mut terminal = Terminal;
         let choice = Interview { found: &found }.conduct(&mut terminal)?;
-        let bot = if asks_bot && wiring::HAS_TELEGRAM {
-            self.telegram.interview(&mut terminal, &global.data_dir()?, telegram::found()).await?
-        } else {
-            None
-        };
-        Ok((choice, bot))
+        let mut bots = Vec::new();
+        for given in missing.iter().filter(|given| given.platform.is_built) {
+            let found = given.platform.found();
+            bots.extend(given.interview(&mut terminal, &global.data_dir()?, found).await?);
+        }
+        Ok((choice, bots))
     }
 
     fn openai(&self) -> Result<Choice, Failure> {
@@ -204,7 +221,7 @@ fn describe(found: &Found) -> String {
     format!("{what}, {}", output::printable(found.base_url.as_str()))
 }
 
-fn configuration(choice: &Choice, bot: Option<&Connected>) -> Result<String, Failure> {
+fn configuration(choice: &Choice, bots: &[Connected]) -> Result<String, Failure> {
     let agent = match choice {
         Choice::FrontDesk => "\
 # Nobody but the built-in front desk answers yet. To connect an agent, take the # away and fill in:
@@ -227,11 +244,11 @@ fn configuration(choice: &Choice, bot: Option<&Connected>) -> Result<String, Fai
             agent
         }
     };
-    let bot = bot.map(Connected::section).transpose()?.unwrap_or_default();
+    let bots = bots.iter().map(Connected::section).collect::<Result<String, _>>()?;
     Ok(format!(
         "# Written by `rejoinder init`. What is not here has its default: `rejoinder config default` shows every key.\n\n\
          {agent}\n\
-         {bot}\
+         {bots}\
          # A hook: POST /hooks/default. Its token is made at the first start, printed once, and kept in the data directory.\n\
          [channels.webhook.default]\n\
          token = {{ generate = true }}\n\n\
@@ -266,7 +283,7 @@ fn write(path: &Path, text: &str, over: bool) -> Result<(), Failure> {
     }
 }
 
-fn farewell(path: &Path, choice: &Choice, bot: Option<&Connected>) -> String {
+fn farewell(path: &Path, choice: &Choice, bots: &[Connected]) -> String {
     let mut text = format!("Wrote {}.\n", path.display());
     match choice {
         Choice::FrontDesk => text.push_str(
@@ -281,7 +298,7 @@ fn farewell(path: &Path, choice: &Choice, bot: Option<&Connected>) -> String {
             }
         }
     }
-    if let Some(bot) = bot {
+    for bot in bots {
         text.push_str(&bot.farewell());
     }
     let is_usual = path == Path::new("rejoinder.toml");
@@ -299,7 +316,7 @@ mod tests {
     fn loaded(choice: &Choice, environment: Environment) -> Config {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rejoinder.toml");
-        write(&path, &configuration(choice, None).unwrap(), false).unwrap();
+        write(&path, &configuration(choice, &[]).unwrap(), false).unwrap();
         rejoinder_config::load(&Options { path: Some(path), working_dir: folder.path().to_owned(), environment })
             .unwrap()
             .config

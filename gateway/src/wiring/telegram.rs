@@ -9,7 +9,7 @@ use reqwest::Client;
 use secrecy::SecretString;
 use url::Url;
 
-use super::{Bot, BotCheckError, Bots, Wiring, WiringError};
+use super::{BotCheckError, Bots, TelegramBot, Wiring, WiringError};
 
 /// How long asking who a token belongs to may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(15);
@@ -18,8 +18,8 @@ pub(super) fn bots(wiring: &Wiring<'_>, http: &Client) -> Result<Bots, WiringErr
     let mut bots = Vec::new();
     for (name, bot) in &wiring.config.channels.telegram {
         let channel = ChannelId::new("telegram", name);
-        let bot = Telegram::new(channel, options(bot), Arc::clone(wiring.clock), http.clone())
-            .map_err(|error| WiringError::Bot { name: name.clone(), reason: error.to_string() })?;
+        let bot = Telegram::new(channel.clone(), options(bot), Arc::clone(wiring.clock), http.clone())
+            .map_err(|error| WiringError::Bot { channel, reason: error.to_string() })?;
         bots.push(Arc::new(bot));
     }
     let channels = bots.iter().map(|bot| Arc::clone(bot) as Arc<dyn ChannelAdapter>).collect();
@@ -55,13 +55,13 @@ fn options(bot: &Configured) -> TelegramOptions {
     }
 }
 
-pub(super) async fn check(http: &Client, api_url: &Url, token: &SecretString) -> Result<Bot, BotCheckError> {
+pub(super) async fn check(http: &Client, api_url: &Url, token: &SecretString) -> Result<TelegramBot, BotCheckError> {
     let asking = rejoinder_telegram::check(http, api_url, token);
     let Ok(checked) = tokio::time::timeout(CHECK_TIMEOUT, asking).await else {
         return Err(BotCheckError::Unreachable("Telegram cannot be reached: it does not answer".to_owned()));
     };
     match checked {
-        Ok(bot) => Ok(Bot {
+        Ok(bot) => Ok(TelegramBot {
             name: bot.first_name,
             username: bot.username,
             can_join_groups: bot.can_join_groups,

@@ -183,6 +183,48 @@ fn init_connects_a_bot_and_says_when_its_token_could_not_be_checked() {
     assert!(shown.contains("@ada_l") && !shown.contains("abc_DEF"), "{shown}");
 }
 
+#[cfg(feature = "discord")]
+#[tokio::test]
+async fn init_connects_an_application_and_says_where_it_is_invited() {
+    let server = rejoinder_discord_server::DiscordServer::start().await;
+    let init = [
+        "init",
+        "--agent",
+        "front-desk",
+        "--discord-token-env",
+        "BOT_TOKEN",
+        "--discord-allow",
+        "ada_l",
+        "--discord-api-url",
+        server.api_url(),
+        "--force",
+    ];
+    let folder = folder();
+    let with_token = async |arguments: &[&str], token: &str| {
+        let mut command = rejoinder(folder.path(), arguments);
+        command.env("BOT_TOKEN", token);
+        let Output { status, stdout, stderr } =
+            tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+        (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+    };
+
+    let (refused, _, err) = with_token(&init, "no.such.token").await;
+    let is_written = folder.path().join("rejoinder.toml").exists();
+    let (code, out, _) = with_token(&init, server.token()).await;
+    server.set(serde_json::json!({ "message_content": false })).await;
+    let (_, without, _) = with_token(&init, server.token()).await;
+    let (checked, shown, _) = with_token(&["config", "show"], server.token()).await;
+
+    assert_eq!((refused, is_written), (Some(1), false));
+    assert!(err.contains("Discord does not know this token") && !err.contains("no.such.token"), "{err}");
+    assert_eq!(code, Some(0));
+    assert!(out.contains(&format!("client_id={}&scope=bot+applications.commands", server.application_id())), "{out}");
+    assert!(out.contains("intent is on") && !out.contains(server.token()), "{out}");
+    assert!(without.contains("intent is off"), "{without}");
+    assert_eq!(checked, Some(0));
+    assert!(shown.contains("ada_l") && !shown.contains(server.token()), "{shown}");
+}
+
 #[test]
 fn init_says_who_answers_when_there_is_no_agent() {
     let folder = folder();

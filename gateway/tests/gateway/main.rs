@@ -1,6 +1,8 @@
 //! The gateway in this process, over real HTTP and a real database.
 
 mod admin;
+#[cfg(feature = "discord")]
+mod discord;
 mod health;
 mod life;
 mod support;

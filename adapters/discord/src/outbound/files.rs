@@ -15,6 +15,7 @@ impl Discord {
         let Some(url) = self.kept_here(&attachment.url) else {
             return Err(FetchError::NotOurs(attachment.name.clone()));
         };
+        let limit = limit.min(self.options.max_download);
         match self.api.download(&self.plain_http, url, limit).await {
             Ok(Some(bytes)) => Ok(bytes),
             Ok(None) => Err(FetchError::TooLarge { limit }),

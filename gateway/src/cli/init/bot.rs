@@ -1,0 +1,312 @@
+//! A bot on some platform: whose token it is, where it is kept, and what it means.
+//!
+//! What is the platform's own is a [`Platform`], in a file of its name.
+
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, anyhow};
+use futures_util::future::BoxFuture;
+use reqwest::Client;
+use secrecy::{ExposeSecret, SecretString};
+use url::Url;
+
+use super::{Ask, Failure, toml_text};
+use crate::{
+    cli::output::printable,
+    gateway, secrets,
+    wiring::{self, BotCheckError},
+};
+
+/// A platform on which bots have tokens.
+pub(super) struct Platform {
+    /// As people call it.
+    pub(super) name: &'static str,
+    /// As the configuration and the options call it.
+    pub(super) key: &'static str,
+    /// Whether this build can talk to it.
+    pub(super) is_built: bool,
+    /// Its own server.
+    pub(super) api_url: &'static str,
+    /// The variable that is looked at without being named.
+    pub(super) token_variable: &'static str,
+    /// Where a token comes from, in words.
+    pub(super) token_source: &'static str,
+    /// Whether an entry of `allow_from` may stand for somebody.
+    pub(super) may_be_person: fn(&str) -> bool,
+    /// Asks the platform who a token belongs to.
+    pub(super) look_up: LookUp,
+}
+
+type LookUp = for<'a> fn(&'a Client, &'a Url, &'a SecretString) -> BoxFuture<'a, Result<Profile, BotCheckError>>;
+
+/// A bot, as its platform knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Profile {
+    /// Who it is, in a line, in characters that can be printed.
+    pub(super) introduction: String,
+    /// What whoever runs it should know and do. Ends with a line break.
+    pub(super) advice: String,
+}
+
+/// What the command line says of a bot.
+pub(super) struct Given<'a> {
+    pub(super) platform: &'static Platform,
+    pub(super) token_env: Option<&'a str>,
+    pub(super) token_file: Option<&'a Path>,
+    pub(super) allow: &'a [String],
+    pub(super) api_url: Option<&'a Url>,
+}
+
+/// Where the token is.
+#[derive(Debug)]
+pub(super) enum TokenPlace {
+    Variable(String),
+    File(PathBuf),
+    /// Typed in just now, and to be kept in this file.
+    Typed(SecretString, PathBuf),
+}
+
+/// A bot that is to be written into the configuration.
+pub(super) struct Connected {
+    platform: &'static Platform,
+    pub(super) token: TokenPlace,
+    api_url: Option<Url>,
+    allow: Vec<String>,
+    /// Who it is, or why that is not known.
+    pub(super) profile: Result<Profile, String>,
+}
+
+/// What came of a token.
+enum Checked {
+    Known(Profile),
+    /// It may be right: why nothing is known of it.
+    Unsure(String),
+    Wrong(String),
+}
+
+impl Platform {
+    /// The file in the data directory that keeps a token that was typed in.
+    pub(super) fn token_file(&self) -> String {
+        format!("{}-main-token", self.key)
+    }
+
+    /// The token that is offered without being typed in.
+    pub(super) fn found(&self) -> Option<SecretString> {
+        variable(self.token_variable)
+    }
+
+    /// What is said of an entry that is nobody.
+    fn is_nobody(&self) -> String {
+        format!("is neither an id nor a username of {}'s", self.name)
+    }
+
+    fn usual_api_url(&self) -> Url {
+        self.api_url.parse().expect("a constant address")
+    }
+}
+
+impl Given<'_> {
+    /// The bot that the command line names.
+    ///
+    /// # Errors
+    /// When its token is nobody's.
+    pub(super) async fn connect(&self) -> Result<Option<Connected>, Failure> {
+        let Platform { name: platform, key, .. } = self.platform;
+        let (token, found) = match (self.token_env, self.token_file) {
+            (Some(name), _) => {
+                let found = variable(name).ok_or_else(|| format!("{name} is not set here"));
+                (TokenPlace::Variable(name.to_owned()), found)
+            }
+            (None, Some(path)) => {
+                let path = std::path::absolute(path).context("the working directory is unknown")?;
+                let read = std::fs::read_to_string(&path)
+                    .with_context(|| format!("cannot read the bot's token from {}", path.display()))?;
+                (TokenPlace::File(path), Ok(SecretString::from(read.trim())))
+            }
+            (None, None) if self.allow.is_empty() && self.api_url.is_none() => return Ok(None),
+            (None, None) => {
+                let what = format!("which bot? Say --{key}-token-env or --{key}-token-file");
+                return Err(Failure::Usage(what));
+            }
+        };
+        if !self.platform.is_built {
+            return Err(Failure::Usage(format!("this build cannot talk to {platform}")));
+        }
+        if let Some(wrong) = self.allow.iter().find(|entry| !(self.platform.may_be_person)(entry)) {
+            return Err(Failure::Usage(format!("{wrong:?} {}", self.platform.is_nobody())));
+        }
+        let checked = match found {
+            Ok(token) => self.check(&token).await?,
+            Err(why) => Checked::Unsure(why),
+        };
+        let profile = match checked {
+            Checked::Known(profile) => Ok(profile),
+            Checked::Unsure(why) => Err(why),
+            Checked::Wrong(why) => return Err(anyhow!("the {platform} bot's token cannot be used: {why}").into()),
+        };
+        Ok(Some(self.connected(token, self.allow.to_vec(), profile)))
+    }
+
+    /// Asks for a bot. What is typed in will be kept in `data_dir`; `found` is a token that is there already, in
+    /// the platform's own variable.
+    pub(super) async fn interview(
+        &self,
+        asked: &mut impl Ask,
+        data_dir: &Path,
+        found: Option<SecretString>,
+    ) -> Result<Option<Connected>, Failure> {
+        let (token, profile) = loop {
+            let Some((token, place)) = self.ask_token(asked, data_dir, found.as_ref())? else { return Ok(None) };
+            match self.check(&token).await? {
+                Checked::Known(profile) => break (place, Ok(profile)),
+                Checked::Wrong(why) => asked.say(&format!("{}. Nothing was written yet.", capital(&why)))?,
+                Checked::Unsure(why) => {
+                    let leave = format!("leave {} out", self.platform.name);
+                    let options = ["try again".to_owned(), "write it all the same".to_owned(), leave];
+                    match asked.pick(&format!("{}, so the token was not checked.", capital(&why)), &options)? {
+                        0 => {}
+                        1 => break (place, Err(why)),
+                        _ => return Ok(None),
+                    }
+                }
+            }
+        };
+        if let Ok(profile) = &profile {
+            asked.say(&format!("This is {}.", profile.introduction))?;
+        }
+        let allow = self.ask_people(asked)?;
+        Ok(Some(self.connected(token, allow, profile)))
+    }
+
+    fn connected(&self, token: TokenPlace, allow: Vec<String>, profile: Result<Profile, String>) -> Connected {
+        Connected { platform: self.platform, token, api_url: self.api_url.cloned(), allow, profile }
+    }
+
+    async fn check(&self, token: &SecretString) -> Result<Checked, Failure> {
+        let api_url = self.api_url.cloned().unwrap_or_else(|| self.platform.usual_api_url());
+        let http = wiring::http_client().with_context(|| format!("cannot ask {}", self.platform.name))?;
+        Ok(match (self.platform.look_up)(&http, &api_url, token).await {
+            Ok(profile) => Checked::Known(profile),
+            Err(BotCheckError::Wrong(why)) => Checked::Wrong(why),
+            Err(BotCheckError::Unreachable(why)) => Checked::Unsure(why),
+        })
+    }
+
+    /// `None`: no bot.
+    fn ask_token(
+        &self,
+        asked: &mut impl Ask,
+        data_dir: &Path,
+        found: Option<&SecretString>,
+    ) -> Result<Option<(SecretString, TokenPlace)>, Failure> {
+        let Platform { name, token_variable, token_source, .. } = self.platform;
+        if let Some(token) = found {
+            let options = [
+                format!("yes, the one whose token is in {token_variable}"),
+                "yes, another one".to_owned(),
+                "no".to_owned(),
+            ];
+            match asked.pick(&format!("Connect a {name} bot?"), &options)? {
+                0 => return Ok(Some((token.clone(), TokenPlace::Variable((*token_variable).to_owned())))),
+                1 => {}
+                _ => return Ok(None),
+            }
+        }
+        let question = format!("A {name} bot's token ({token_source}; it is not shown; empty: no bot):");
+        let token = asked.secret_or_nothing(&question)?;
+        if token.expose_secret().is_empty() {
+            return Ok(None);
+        }
+        let place = TokenPlace::Typed(token.clone(), data_dir.join(self.platform.token_file()));
+        Ok(Some((token, place)))
+    }
+
+    fn ask_people(&self, asked: &mut impl Ask) -> Result<Vec<String>, Failure> {
+        loop {
+            let question = "Who may write to it? Ids or usernames, with blanks between (empty: nobody yet; the bot tells you your id):";
+            let answer = asked.line_or_nothing(question)?;
+            let people: Vec<String> =
+                answer.split([' ', ',']).filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
+            match people.iter().find(|entry| !(self.platform.may_be_person)(entry)) {
+                None => return Ok(people),
+                Some(wrong) => asked.say(&format!("{} {}.", printable(wrong), self.platform.is_nobody()))?,
+            }
+        }
+    }
+}
+
+impl Connected {
+    /// Writes a token that was typed in to its file, which only its owner can read.
+    pub(super) fn keep_token(&self) -> Result<(), Failure> {
+        let TokenPlace::Typed(token, path) = &self.token else { return Ok(()) };
+        let kept = path.parent().map_or(Ok(()), gateway::make_private_dir).map_err(anyhow::Error::new);
+        kept?;
+        Ok(secrets::keep(path, token).with_context(|| format!("cannot write {}", path.display()))?)
+    }
+
+    /// Its section of the configuration.
+    pub(super) fn section(&self) -> Result<String, Failure> {
+        let file = |path: &Path| {
+            let path = path.to_str().with_context(|| format!("{} is not UTF-8", path.display()))?;
+            Ok::<_, Failure>(format!("{{ file = {} }}", toml_text(path)?))
+        };
+        let token = match &self.token {
+            TokenPlace::Variable(name) => format!("{{ env = {} }}", toml_text(name)?),
+            TokenPlace::File(path) | TokenPlace::Typed(_, path) => file(path)?,
+        };
+        let Platform { name, key, .. } = self.platform;
+        let mut text = format!("# A {name} bot: docs/{key}.md.\n[channels.{key}.main]\n");
+        let _ = writeln!(text, "token = {token}");
+        if let Some(api_url) = &self.api_url {
+            let _ = writeln!(text, "api_url = {}", toml_text(api_url.as_str())?);
+        }
+        let people = self.allow.iter().map(|entry| toml_text(entry)).collect::<Result<Vec<_>, _>>()?;
+        let _ = writeln!(
+            text,
+            "# Who may write to it, by id or username. While it is empty, the bot tells whoever writes their id.\n\
+             allow_from = [{}]\n",
+            people.join(", ")
+        );
+        Ok(text)
+    }
+
+    /// What whoever wrote it should know.
+    pub(super) fn farewell(&self) -> String {
+        let name = self.platform.name;
+        let mut text = String::new();
+        match &self.profile {
+            Ok(profile) => {
+                let _ = write!(text, "The {name} bot is {}.\n{}", profile.introduction, profile.advice);
+            }
+            Err(why) => {
+                let _ = writeln!(text, "The {name} bot's token was not checked: {why}.");
+            }
+        }
+        match &self.token {
+            TokenPlace::Typed(_, path) => {
+                let _ = writeln!(text, "Its token is kept in {}.", path.display());
+            }
+            TokenPlace::Variable(name) if variable(name).is_none() => {
+                let _ = writeln!(text, "Set {name} to its token before you start.");
+            }
+            TokenPlace::Variable(_) | TokenPlace::File(_) => {}
+        }
+        if self.allow.is_empty() {
+            text.push_str("Nobody may write to it yet: write to it, and it tells you the id to put into allow_from.\n");
+        }
+        text
+    }
+}
+
+fn variable(name: &str) -> Option<SecretString> {
+    let value = std::env::var(name).ok()?;
+    Some(value.trim()).filter(|value| !value.is_empty()).map(SecretString::from)
+}
+
+fn capital(words: &str) -> String {
+    let mut chars = words.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}

@@ -1,0 +1,57 @@
+//! Somebody who is asked, for tests, and what comes of it.
+
+use std::{collections::VecDeque, slice};
+
+use rejoinder_config::{Config, Environment, Options};
+use secrecy::SecretString;
+use tokio::net::TcpListener;
+use url::Url;
+
+use super::{Ask, Choice, Connected, Failure, configuration};
+
+/// Somebody who answers as was written down before.
+#[derive(Default)]
+pub(super) struct Script {
+    answers: VecDeque<String>,
+    pub(super) told: String,
+}
+
+impl Script {
+    pub(super) fn of(answers: &[&str]) -> Self {
+        Self { answers: answers.iter().map(ToString::to_string).collect(), told: String::new() }
+    }
+}
+
+impl Ask for Script {
+    fn say(&mut self, text: &str) -> Result<(), Failure> {
+        self.told.push_str(text);
+        self.told.push('\n');
+        Ok(())
+    }
+
+    fn line_or_nothing(&mut self, question: &str) -> Result<String, Failure> {
+        self.say(question)?;
+        Ok(self.answers.pop_front().unwrap_or_else(|| panic!("nothing is left to answer: {}", self.told)))
+    }
+
+    fn secret_or_nothing(&mut self, question: &str) -> Result<SecretString, Failure> {
+        self.line_or_nothing(question).map(SecretString::from)
+    }
+}
+
+/// Where nobody is.
+pub(super) async fn nowhere() -> Url {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    format!("http://{}", listener.local_addr().unwrap()).parse().unwrap()
+}
+
+/// What the gateway reads of what was written.
+pub(super) fn loaded(bot: &Connected, token: &str) -> Config {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rejoinder.toml");
+    std::fs::write(&path, configuration(&Choice::FrontDesk, slice::from_ref(bot)).unwrap()).unwrap();
+    let environment = Environment::from_iter([("SOME_TOKEN", token)]);
+    rejoinder_config::load(&Options { path: Some(path), working_dir: folder.path().to_owned(), environment })
+        .unwrap()
+        .config
+}

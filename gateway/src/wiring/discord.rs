@@ -1,0 +1,94 @@
+//! Discord applications.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::Router;
+use rejoinder_config::{Discord as Configured, DiscordPace, DiscordStreaming};
+use rejoinder_core::{ChannelAdapter, ChannelId};
+use rejoinder_discord::{CheckError, Discord, DiscordOptions, Limits, Streaming};
+use reqwest::Client;
+use secrecy::SecretString;
+use url::Url;
+
+use super::{BotCheckError, Bots, DiscordBot, Wiring, WiringError};
+
+/// How long asking who a token belongs to may take.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(15);
+
+pub(super) fn bots(wiring: &Wiring<'_>, http: &Client) -> Result<Bots, WiringError> {
+    let mut channels: Vec<Arc<dyn ChannelAdapter>> = Vec::new();
+    for (name, bot) in &wiring.config.channels.discord {
+        let channel = ChannelId::new("discord", name);
+        let bot = Discord::new(channel.clone(), options(bot), Arc::clone(wiring.clock), http.clone())
+            .map_err(|error| WiringError::Bot { channel, reason: error.to_string() })?;
+        channels.push(Arc::new(bot));
+    }
+    // Everything comes in over connections of our own.
+    Ok(Bots { channels, routes: Router::new() })
+}
+
+fn options(bot: &Configured) -> DiscordOptions {
+    DiscordOptions {
+        token: bot.token.get().clone(),
+        api_url: bot.api_url.clone(),
+        gateway_url: bot.gateway_url.clone(),
+        message_content: bot.message_content,
+        command_guilds: bot.command_guilds.clone(),
+        commands: bot.commands,
+        auto_thread: bot.auto_thread,
+        streaming: match bot.streaming {
+            DiscordStreaming::Edit => Streaming::Edit,
+            DiscordStreaming::Off => Streaming::Off,
+        },
+        suppress_embeds: bot.suppress_embeds,
+        allow_bots: bot.allow_bots.iter().map(str::to_owned).collect(),
+        backfill_max_age: bot.backfill_max_age,
+        max_download: bot.max_attachment.bytes(),
+        max_upload: bot.max_upload.bytes(),
+        limits: match bot.pace {
+            DiscordPace::Discord => Limits::default(),
+            DiscordPace::Server => Limits::none(),
+        },
+    }
+}
+
+pub(super) async fn check(http: &Client, api_url: &Url, token: &SecretString) -> Result<DiscordBot, BotCheckError> {
+    let asking = rejoinder_discord::check(http, api_url, token);
+    let Ok(checked) = tokio::time::timeout(CHECK_TIMEOUT, asking).await else {
+        return Err(BotCheckError::Unreachable("Discord cannot be reached: it does not answer".to_owned()));
+    };
+    match checked {
+        Ok(bot) => Ok(DiscordBot {
+            name: bot.name,
+            username: bot.username,
+            reads_message_content: bot.reads_message_content,
+            is_public: bot.is_public,
+            invite_url: bot.invite_url,
+        }),
+        Err(error @ CheckError::Unreachable(_)) => Err(BotCheckError::Unreachable(error.to_string())),
+        Err(error @ (CheckError::Malformed | CheckError::Unknown)) => Err(BotCheckError::Wrong(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_config::{Environment, Options};
+
+    use super::*;
+
+    /// The configuration knows no adapter, and has the defaults once more.
+    #[test]
+    fn what_is_not_configured_is_as_the_adapter_has_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rejoinder.toml");
+        std::fs::write(&path, "[channels.discord.main]\ntoken = \"MTIz.abc.def\"\n").unwrap();
+        let (working_dir, environment) = (folder.path().to_owned(), Environment::default());
+        let config = rejoinder_config::load(&Options { path: Some(path), working_dir, environment }).unwrap().config;
+
+        let options = options(&config.channels.discord["main"]);
+
+        assert_eq!(options.check(), Ok(()));
+        let usual = DiscordOptions { token: options.token.clone(), ..DiscordOptions::default() };
+        assert_eq!(format!("{options:?}"), format!("{usual:?}"));
+    }
+}
