@@ -80,6 +80,7 @@ async fn an_intent_that_is_not_switched_on_is_named_and_what_can_be_read_is_answ
 
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(problem.contains("MESSAGE CONTENT INTENT") && problem.contains("message_content = false"), "{problem}");
+    server.until_connected().await;
     ada.dm("hello").await;
     assert_eq!(server.until_said(&ada.direct().await, 1).await, ["you said: hello"]);
     gateway.stopped().await;
