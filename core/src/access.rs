@@ -118,31 +118,24 @@ impl Access {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ChannelId, ConversationRef, EventKind, SenderKind, Timestamp};
+    use crate::{ChannelId, ConversationRef, SenderKind, Timestamp};
 
     fn event(chat: ChatKind, directed: Directed) -> InboundEvent {
         InboundEvent {
-            conversation: ConversationRef::new(ChannelId::new("test", "main"), "-100"),
-            chat,
-            external_id: "1".to_owned(),
-            revision: 0,
-            message_id: None,
-            sender: Sender {
-                id: "42".to_owned(),
-                name: None,
-                username: Some("Ada_L".to_owned()),
-                kind: SenderKind::Person,
-            },
-            kind: EventKind::Message,
             directed,
             text: "hello".to_owned(),
-            attachments: Vec::new(),
-            quoted: None,
-            patience: None,
-            amends: None,
-            more_within: None,
-            received_at: Timestamp::from_millis(0),
-            raw: String::new(),
+            ..InboundEvent::new(
+                ConversationRef::new(ChannelId::new("test", "main"), "-100"),
+                chat,
+                "1".to_owned(),
+                Sender {
+                    id: "42".to_owned(),
+                    name: None,
+                    username: Some("Ada_L".to_owned()),
+                    kind: SenderKind::Person,
+                },
+                Timestamp::from_millis(0),
+            )
         }
     }
 

@@ -144,6 +144,35 @@ pub struct InboundEvent {
 }
 
 impl InboundEvent {
+    /// A message that is directed at nobody, with nothing in it yet.
+    #[must_use]
+    pub const fn new(
+        conversation: ConversationRef,
+        chat: ChatKind,
+        external_id: String,
+        sender: Sender,
+        received_at: Timestamp,
+    ) -> Self {
+        Self {
+            conversation,
+            chat,
+            external_id,
+            revision: 0,
+            message_id: None,
+            sender,
+            kind: EventKind::Message,
+            directed: Directed::Ambient,
+            text: String::new(),
+            attachments: Vec::new(),
+            quoted: None,
+            patience: None,
+            amends: None,
+            more_within: None,
+            received_at,
+            raw: String::new(),
+        }
+    }
+
     /// The event that a waiting turn has once `self` was amended by `later`.
     #[must_use]
     pub fn amended_by(&self, later: &Self) -> Self {

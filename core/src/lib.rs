@@ -17,6 +17,7 @@
 
 mod access;
 mod agent;
+mod backoff;
 mod channel;
 mod clock;
 mod commands;
@@ -44,6 +45,7 @@ pub use access::{Access, AllowList, DirectPolicy, GroupPolicy};
 pub use agent::{
     AgentError, AgentFile, AgentName, AgentRuntime, AgentTurn, Line, RunEvent, RunEvents, SendResult, Speaker, Usage,
 };
+pub use backoff::Backoff;
 pub use channel::{
     Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ChatKind, ConversationRef, FetchError, Rate,
     Receipts, Resend, Support, TextLimit, TextUnit,

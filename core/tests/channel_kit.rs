@@ -7,8 +7,8 @@ use std::sync::{
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    Capabilities, ChannelAdapter, ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Resend,
-    Sender, SenderKind,
+    Capabilities, ChannelAdapter, ChannelId, ChatKind, ConversationRef, Directed, InboundEvent, Resend, Sender,
+    SenderKind,
     conformance::{
         channel::{Becomes, Fixture, PlatformDouble, Trouble},
         clock::START,
@@ -32,27 +32,22 @@ async fn double() -> Double {
 
 fn event(id: &str, sender: &str, text: &str) -> InboundEvent {
     InboundEvent {
-        conversation: ConversationRef::new(ChannelId::new("test", "main"), "ada"),
-        chat: ChatKind::Direct,
-        external_id: id.to_owned(),
-        revision: 0,
         message_id: Some(id.to_owned()),
-        sender: Sender {
-            id: sender.to_owned(),
-            name: None,
-            username: None,
-            kind: if sender == "us" { SenderKind::Ourselves } else { SenderKind::Person },
-        },
-        kind: EventKind::Message,
         directed: Directed::DirectChat,
         text: text.to_owned(),
-        attachments: Vec::new(),
-        quoted: None,
-        patience: None,
-        amends: None,
-        more_within: None,
-        received_at: START,
         raw: format!("{id}|{sender}|{text}"),
+        ..InboundEvent::new(
+            ConversationRef::new(ChannelId::new("test", "main"), "ada"),
+            ChatKind::Direct,
+            id.to_owned(),
+            Sender {
+                id: sender.to_owned(),
+                name: None,
+                username: None,
+                kind: if sender == "us" { SenderKind::Ourselves } else { SenderKind::Person },
+            },
+            START,
+        )
     }
 }
 

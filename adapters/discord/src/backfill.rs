@@ -4,11 +4,11 @@
 use serde_json::value::RawValue;
 
 use crate::{
-    backoff::Backoff,
     inbound::{NotNow, Taking},
     payload::Sent,
     snowflake::Snowflake,
 };
+use rejoinder_core::Backoff;
 
 /// How many messages one call gives at most.
 const PAGE: usize = 100;

@@ -10,8 +10,8 @@ use std::{
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    Amends, ChannelAdapter, ChannelId, ChatKind, Clock, ConversationRef, Directed, EventKind, InboundEvent, Scope,
-    Sender, SenderKind, SystemClock, Timestamp,
+    Amends, ChannelAdapter, ChannelId, ChatKind, Clock, ConversationRef, Directed, InboundEvent, Scope, Sender,
+    SenderKind, SystemClock, Timestamp,
     conformance::channel::{Becomes, Fixture, PlatformDouble, Trouble},
 };
 use rejoinder_discord_server::{Channel, DiscordServer, Fault, Interaction, Person, Scope as Limited};
@@ -81,27 +81,21 @@ impl Double {
 
     fn event(&self, number: u64, text: &str) -> InboundEvent {
         InboundEvent {
-            conversation: self.conversation(),
-            chat: ChatKind::Direct,
-            external_id: format!("{}:{number}", self.chat.id()),
-            revision: 0,
             message_id: Some(number.to_string()),
-            sender: Sender {
-                id: self.ada.id().to_owned(),
-                name: Some(self.ada.username().to_owned()),
-                username: Some(self.ada.username().to_owned()),
-                kind: SenderKind::Person,
-            },
-            kind: EventKind::Message,
             directed: Directed::DirectChat,
             text: text.to_owned(),
-            attachments: Vec::new(),
-            quoted: None,
-            patience: None,
-            amends: None,
-            more_within: None,
-            received_at: Timestamp::from_millis(0),
-            raw: String::new(),
+            ..InboundEvent::new(
+                self.conversation(),
+                ChatKind::Direct,
+                format!("{}:{number}", self.chat.id()),
+                Sender {
+                    id: self.ada.id().to_owned(),
+                    name: Some(self.ada.username().to_owned()),
+                    username: Some(self.ada.username().to_owned()),
+                    kind: SenderKind::Person,
+                },
+                Timestamp::from_millis(0),
+            )
         }
     }
 }

@@ -2,13 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rejoinder_core::{Accepted, ChannelError, EventKind, InboundEvent, Intake, IntakeError, StoreError};
+use rejoinder_core::{Accepted, Backoff, ChannelError, EventKind, InboundEvent, Intake, IntakeError, StoreError};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     Discord,
-    backoff::Backoff,
     check::Identity,
     gateway::{Dispatch, StoredSeq, Urgent},
     interactions,

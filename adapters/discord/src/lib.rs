@@ -33,7 +33,6 @@
 
 mod api;
 mod backfill;
-mod backoff;
 mod capabilities;
 mod check;
 mod commands;
@@ -62,8 +61,8 @@ use std::{
 use async_trait::async_trait;
 use quick_cache::sync::Cache;
 use rejoinder_core::{
-    Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
-    DeliveryError, FetchError, Intake, Receipt, SharedClock, Timestamp, TurnId,
+    Attachment, Backoff, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef,
+    Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock, Timestamp, TurnId,
 };
 use reqwest::{Client, redirect};
 use tokio::sync::{OnceCell, mpsc, watch};
@@ -71,7 +70,6 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     api::{Api, Refusal},
-    backoff::Backoff,
     check::Identity,
     directory::Directory,
     gateway::{Queues, Shard, StoredSeq},

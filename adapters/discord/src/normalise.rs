@@ -141,24 +141,7 @@ impl Reader<'_> {
         external_id: String,
         sender: Sender,
     ) -> InboundEvent {
-        InboundEvent {
-            conversation,
-            chat,
-            external_id,
-            revision: 0,
-            message_id: None,
-            sender,
-            kind: EventKind::Message,
-            directed: Directed::Ambient,
-            text: String::new(),
-            attachments: Vec::new(),
-            quoted: None,
-            patience: None,
-            amends: None,
-            more_within: None,
-            received_at: self.now,
-            raw: String::new(),
-        }
+        InboundEvent::new(conversation, chat, external_id, sender, self.now)
     }
 
     /// A channel is a chat; a thread is a conversation of its own in the channel that it belongs to.

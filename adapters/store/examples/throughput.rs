@@ -6,8 +6,8 @@ use std::{sync::Arc, time::Instant};
 
 use rejoinder_core::{
     Action, ChannelId, ChatKind, Class, Clock, Content, ConversationId, ConversationRef, DeliveryId, Directed, EventId,
-    EventKind, Expectation, InboundEvent, Line, Obligation, Outcome, Policy, Reply, Sender, SenderKind, SessionId,
-    SignalKind, Speaker, Store, SystemClock, TurnId, Via,
+    Expectation, InboundEvent, Line, Obligation, Outcome, Policy, Reply, Sender, SenderKind, SessionId, SignalKind,
+    Speaker, Store, SystemClock, TurnId, Via,
     conformance::new_delivery,
     store::{
         Commit, DeliveryRecord, DeliveryState, NewEvent, NewTurn, RunEnd, RunStart, Stored, TranscriptLine, Transition,
@@ -73,22 +73,16 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
     let mut obligation = Obligation::open(Expectation::Answer, &policy, None, now);
     let _ = obligation.on(Event::Begin, &policy, now);
     let event = InboundEvent {
-        conversation: conversation.clone(),
-        chat: ChatKind::Direct,
-        external_id: format!("{caller}-{number}"),
-        revision: 0,
-        message_id: None,
-        sender: Sender { id: "ann".to_owned(), name: None, username: None, kind: SenderKind::Person },
-        kind: EventKind::Message,
         directed: Directed::Asked,
         text: "What is the weather like today in the city?".to_owned(),
-        attachments: Vec::new(),
-        quoted: None,
-        patience: None,
-        amends: None,
-        more_within: None,
-        received_at: now,
         raw: r#"{"message":"What is the weather like today in the city?","sender":"ann"}"#.to_owned(),
+        ..InboundEvent::new(
+            conversation.clone(),
+            ChatKind::Direct,
+            format!("{caller}-{number}"),
+            Sender { id: "ann".to_owned(), name: None, username: None, kind: SenderKind::Person },
+            now,
+        )
     };
     let new = NewEvent {
         id: EventId::new(now),

@@ -7,7 +7,7 @@ use std::{path::Path, process::Command, sync::Arc, time::Duration};
 use common::Database;
 use futures_util::future::join_all;
 use rejoinder_core::{
-    AgentName, ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, EventKind, Expectation,
+    AgentName, ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, Expectation,
     InboundEvent, Obligation, Policy, Sender, SenderKind, SessionId, Store, StoreError, SystemClock, TurnId,
     store::{Backlog, Commit, NewEvent, NewTurn, RunStart, Stored, Transition, TurnChange},
 };
@@ -18,22 +18,15 @@ use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOp
 fn new_turn(chat: &str, key: &str, text: String) -> NewEvent {
     let now = SystemClock.now();
     let event = InboundEvent {
-        conversation: ConversationRef::new(ChannelId::new("test", "main"), chat),
-        chat: ChatKind::Direct,
-        external_id: key.to_owned(),
-        revision: 0,
-        message_id: None,
-        sender: Sender { id: "ann".to_owned(), name: None, username: None, kind: SenderKind::Person },
-        kind: EventKind::Message,
         directed: Directed::DirectChat,
         text,
-        attachments: Vec::new(),
-        quoted: None,
-        patience: None,
-        amends: None,
-        more_within: None,
-        received_at: now,
-        raw: String::new(),
+        ..InboundEvent::new(
+            ConversationRef::new(ChannelId::new("test", "main"), chat),
+            ChatKind::Direct,
+            key.to_owned(),
+            Sender { id: "ann".to_owned(), name: None, username: None, kind: SenderKind::Person },
+            now,
+        )
     };
     let turn = NewTurn {
         id: TurnId::new(now),

@@ -59,27 +59,21 @@ impl Double {
 
     fn event(&self, number: i64, text: &str) -> InboundEvent {
         InboundEvent {
-            conversation: self.conversation(),
-            chat: rejoinder_core::ChatKind::Direct,
-            external_id: format!("{}:{number}", self.ada.id()),
-            revision: 0,
             message_id: Some(number.to_string()),
-            sender: Sender {
-                id: self.ada.id().to_string(),
-                name: Some("Ada".to_owned()),
-                username: Some("ada_l".to_owned()),
-                kind: SenderKind::Person,
-            },
-            kind: EventKind::Message,
             directed: Directed::DirectChat,
             text: text.to_owned(),
-            attachments: Vec::new(),
-            quoted: None,
-            patience: None,
-            amends: None,
-            more_within: None,
-            received_at: Timestamp::from_millis(0),
-            raw: String::new(),
+            ..InboundEvent::new(
+                self.conversation(),
+                rejoinder_core::ChatKind::Direct,
+                format!("{}:{number}", self.ada.id()),
+                Sender {
+                    id: self.ada.id().to_string(),
+                    name: Some("Ada".to_owned()),
+                    username: Some("ada_l".to_owned()),
+                    kind: SenderKind::Person,
+                },
+                Timestamp::from_millis(0),
+            )
         }
     }
 }

@@ -1,12 +1,11 @@
 //! Taking updates in, however they came: read, stored, and only then known to be ours.
 
-use rejoinder_core::{Accepted, EventKind, InboundEvent, Intake, IntakeError, StoreError};
+use rejoinder_core::{Accepted, Backoff, EventKind, InboundEvent, Intake, IntakeError, StoreError};
 use teloxide::{payloads::AnswerCallbackQuery, types::CallbackQueryId};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     Telegram,
-    backoff::Backoff,
     check::BotProfile,
     normalise::{Read, Reader},
 };

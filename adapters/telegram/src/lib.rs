@@ -36,7 +36,6 @@
 
 mod albums;
 mod api;
-mod backoff;
 mod capabilities;
 mod check;
 #[cfg(test)]
@@ -66,8 +65,8 @@ use std::{
 use async_trait::async_trait;
 use quick_cache::sync::Cache;
 use rejoinder_core::{
-    Attachment, COMMANDS, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef,
-    Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock, TurnId,
+    Attachment, Backoff, COMMANDS, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId,
+    ConversationRef, Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock, TurnId,
 };
 use reqwest::Client;
 use teloxide::{
@@ -79,7 +78,6 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use self::{
     albums::Albums,
     api::Api,
-    backoff::Backoff,
     capabilities::{Drafts, Place},
     limited::Limited,
     payload::FilePath,

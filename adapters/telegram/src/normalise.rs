@@ -13,9 +13,7 @@ mod text;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use rejoinder_core::{
-    ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind, Timestamp,
-};
+use rejoinder_core::{ChannelId, ChatKind, ConversationRef, EventKind, InboundEvent, Sender, SenderKind, Timestamp};
 use serde_json::Value;
 
 pub(crate) use self::{choice::pick_data, files::file_id};
@@ -104,24 +102,7 @@ impl Reader<'_> {
         external_id: String,
         sender: Sender,
     ) -> InboundEvent {
-        InboundEvent {
-            conversation,
-            chat,
-            external_id,
-            revision: 0,
-            message_id: None,
-            sender,
-            kind: EventKind::Message,
-            directed: Directed::Ambient,
-            text: String::new(),
-            attachments: Vec::new(),
-            quoted: None,
-            patience: None,
-            amends: None,
-            more_within: None,
-            received_at: self.now,
-            raw: String::new(),
-        }
+        InboundEvent::new(conversation, chat, external_id, sender, self.now)
     }
 
     /// Where a message stands: its chat, and its topic if it is in one. Threads of replies are no topics.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use rejoinder_core::{ChannelError, Intake, Timestamp};
+use rejoinder_core::{Backoff, ChannelError, Intake, Timestamp};
 use serde_json::value::RawValue;
 use teloxide::{
     payloads::{DeleteWebhook, GetUpdates},
@@ -17,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Telegram,
     api::{ApiError, Refusal},
-    backoff::Backoff,
     check::BotProfile,
     inbound::Taken,
 };

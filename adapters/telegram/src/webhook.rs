@@ -13,7 +13,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing,
 };
-use rejoinder_core::{ChannelAdapter, ChannelError, Intake, Timestamp};
+use rejoinder_core::{Backoff, ChannelAdapter, ChannelError, Intake, Timestamp};
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -23,7 +23,6 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Open, Telegram,
     api::ApiError,
-    backoff::Backoff,
     check::BotProfile,
     options::{Mode, WebhookOptions},
     payload::WebhookInfo,

@@ -65,24 +65,15 @@ fn event(
     if !is_id(id, 8) {
         return Err(Problem::BAD_ID);
     }
+    // Ids are the page's own, so they are told apart by conversation: one page cannot use up another's.
+    let external_id = format!("{}:{id}", conversation.chat);
+    let sender = Sender { id: "visitor".to_owned(), name: None, username: None, kind: SenderKind::Person };
     Ok(InboundEvent {
-        conversation: conversation.clone(),
-        chat: ChatKind::Direct,
-        // Ids are the page's own, so they are told apart by conversation: one page cannot use up another's.
-        external_id: format!("{}:{id}", conversation.chat),
-        revision: 0,
-        message_id: None,
-        sender: Sender { id: "visitor".to_owned(), name: None, username: None, kind: SenderKind::Person },
         kind,
         directed: Directed::DirectChat,
         text,
-        attachments: Vec::new(),
-        quoted: None,
-        patience: None,
-        amends: None,
-        more_within: None,
-        received_at: at,
         raw: raw.to_owned(),
+        ..InboundEvent::new(conversation.clone(), ChatKind::Direct, external_id, sender, at)
     })
 }
 

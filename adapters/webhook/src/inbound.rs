@@ -6,8 +6,7 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use axum::http::StatusCode;
 use rejoinder_core::{
-    Attachment, ChannelId, ChatKind, ConversationRef, Directed, EventId, EventKind, InboundEvent, Sender, SenderKind,
-    Timestamp,
+    Attachment, ChannelId, ChatKind, ConversationRef, Directed, EventId, InboundEvent, Sender, SenderKind, Timestamp,
 };
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
@@ -271,27 +270,23 @@ impl Asked {
         let named = self.conversation.as_deref().or(self.sender.as_deref()).or(context.conversation);
         let chat: Arc<str> = named.map_or_else(|| format!("once-{external_id}").into(), Arc::from);
         InboundEvent {
-            conversation: ConversationRef { channel: context.channel.clone(), chat, thread: None },
-            chat: ChatKind::Direct,
-            external_id,
-            revision: 0,
-            message_id: None,
-            sender: Sender {
-                id: self.sender.unwrap_or_else(|| CALLER.to_owned()),
-                name: None,
-                username: None,
-                kind: SenderKind::Person,
-            },
-            kind: EventKind::Message,
             directed: Directed::Asked,
             text: self.text,
             attachments: self.attachments,
-            quoted: None,
             patience: Some(context.wait).filter(|wait| !wait.is_zero()),
-            amends: None,
-            more_within: None,
-            received_at: context.now,
             raw: self.raw,
+            ..InboundEvent::new(
+                ConversationRef { channel: context.channel.clone(), chat, thread: None },
+                ChatKind::Direct,
+                external_id,
+                Sender {
+                    id: self.sender.unwrap_or_else(|| CALLER.to_owned()),
+                    name: None,
+                    username: None,
+                    kind: SenderKind::Person,
+                },
+                context.now,
+            )
         }
     }
 }

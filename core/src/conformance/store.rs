@@ -22,8 +22,8 @@ pub use self::{accepting::*, amending::*, delivering::*, lasting::*, reading::*,
 use super::new_delivery;
 use crate::{
     Action, ChannelId, ChatKind, Class, Content, ConversationId, ConversationRef, DeliveryId, Directed, EventId,
-    EventKind, Expectation, InboundEvent, Obligation, Policy, Sender, SenderKind, SessionId, SignalKind, Store,
-    Timestamp, TurnId, Via,
+    Expectation, InboundEvent, Obligation, Policy, Sender, SenderKind, SessionId, SignalKind, Store, Timestamp, TurnId,
+    Via,
     store::{
         Commit, DeliveryRecord, DeliveryState, NewDelivery, NewEvent, NewTurn, RunStart, Stored, Transition,
         TurnChange, Version,
@@ -135,22 +135,16 @@ fn chat(name: &str) -> ConversationRef {
 /// Something said in `conversation`, with the key `key`.
 fn said(conversation: &ConversationRef, key: &str) -> InboundEvent {
     InboundEvent {
-        conversation: conversation.clone(),
-        chat: ChatKind::Direct,
-        external_id: key.to_owned(),
-        revision: 0,
-        message_id: None,
-        sender: Sender { id: "ann".to_owned(), name: None, username: None, kind: SenderKind::Person },
-        kind: EventKind::Message,
         directed: Directed::DirectChat,
         text: format!("text of {key}"),
-        attachments: Vec::new(),
-        quoted: None,
-        patience: None,
-        amends: None,
-        more_within: None,
-        received_at: START,
         raw: "{}".to_owned(),
+        ..InboundEvent::new(
+            conversation.clone(),
+            ChatKind::Direct,
+            key.to_owned(),
+            Sender { id: "ann".to_owned(), name: None, username: None, kind: SenderKind::Person },
+            START,
+        )
     }
 }
 

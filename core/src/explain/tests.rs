@@ -5,8 +5,8 @@ use uuid::Uuid;
 
 use super::*;
 use crate::{
-    Action, ChannelId, ChatKind, Class, Content, ConversationId, ConversationRef, DeliveryId, EventKind, InboundEvent,
-    Ladder, Obligation, Outcome, Policy, Reply, Sender, SessionId, SignalKind, Usage,
+    Action, ChannelId, ChatKind, Class, Content, ConversationId, ConversationRef, DeliveryId, InboundEvent, Ladder,
+    Obligation, Outcome, Policy, Reply, Sender, SessionId, SignalKind, Usage,
     store::{AttemptRecord, AuditEntry, RunRecord, TurnRecord},
 };
 
@@ -36,27 +36,15 @@ impl Life {
     fn with(policy: Policy, owed: Expectation) -> Self {
         let now = Timestamp::from_millis(0);
         let event = InboundEvent {
-            conversation: ConversationRef::new(ChannelId::new("telegram", "main"), "7"),
-            chat: ChatKind::Direct,
-            external_id: "1".to_owned(),
-            revision: 0,
-            message_id: None,
-            sender: Sender {
-                id: "7".to_owned(),
-                name: Some("Ada".to_owned()),
-                username: None,
-                kind: SenderKind::Person,
-            },
-            kind: EventKind::Message,
             directed: if owed == Expectation::Answer { Directed::DirectChat } else { Directed::Ambient },
             text: "What is the status?".to_owned(),
-            attachments: Vec::new(),
-            quoted: None,
-            patience: None,
-            amends: None,
-            more_within: None,
-            received_at: now,
-            raw: String::new(),
+            ..InboundEvent::new(
+                ConversationRef::new(ChannelId::new("telegram", "main"), "7"),
+                ChatKind::Direct,
+                "1".to_owned(),
+                Sender { id: "7".to_owned(), name: Some("Ada".to_owned()), username: None, kind: SenderKind::Person },
+                now,
+            )
         };
         let turn = TurnRecord {
             id: uuid(1).into(),

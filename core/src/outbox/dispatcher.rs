@@ -23,8 +23,8 @@ use tracing::{debug, error, info, warn};
 
 use super::{calls::Calls, delivery, retry};
 use crate::{
-    Action, ChannelAdapter, ChannelId, ChatKind, ConversationRef, Delivery, DeliveryError, Directed, EventId,
-    EventKind, InboundEvent, Receipt, Resend, Scope, Sender, SenderKind, StoreError, Timestamp,
+    Action, ChannelAdapter, ChannelId, ChatKind, ConversationRef, Delivery, DeliveryError, EventId, EventKind,
+    InboundEvent, Receipt, Resend, Scope, Sender, SenderKind, StoreError, Timestamp,
     crash::crash_point,
     engine::Core,
     ledger::Along,
@@ -478,22 +478,14 @@ impl Core {
     /// The platform said that a chat has another id now: stored as an event, as if it had told us by itself.
     pub(crate) async fn move_chat(&self, from: &ConversationRef, chat: &str, at: Timestamp) -> Result<(), StoreError> {
         let event = InboundEvent {
-            conversation: ConversationRef { thread: None, ..from.clone() },
-            chat: ChatKind::Group,
-            external_id: format!("moved:{}:{chat}", from.chat),
-            revision: 0,
-            message_id: None,
-            sender: Sender { id: from.chat.to_string(), name: None, username: None, kind: SenderKind::Ourselves },
             kind: EventKind::Moved { chat: chat.to_owned() },
-            directed: Directed::Ambient,
-            text: String::new(),
-            attachments: Vec::new(),
-            quoted: None,
-            patience: None,
-            amends: None,
-            more_within: None,
-            received_at: at,
-            raw: String::new(),
+            ..InboundEvent::new(
+                ConversationRef { thread: None, ..from.clone() },
+                ChatKind::Group,
+                format!("moved:{}:{chat}", from.chat),
+                Sender { id: from.chat.to_string(), name: None, username: None, kind: SenderKind::Ourselves },
+                at,
+            )
         };
         let event = NewEvent { id: EventId::new(at), event: Arc::new(event), turn: None };
         // First: what is claimed from here on is for the new id.

@@ -11,8 +11,8 @@ use std::{
 
 use rejoinder_core::{
     Accepted, Access, Action, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind, Clock,
-    ConversationRef, Directed, Engine, EventKind, InboundEvent, Intake, Ladder, Parts, Policies, Policy, Question,
-    Rung, Sender, SenderKind, Settings, SharedClock, SignalKind, Store, TurnId, Via, Words,
+    ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, Parts, Policies, Policy, Question, Rung, Sender,
+    SenderKind, Settings, SharedClock, SignalKind, Store, TurnId, Via, Words,
     conformance::{
         clock::TestClock,
         scripted::{Platform, Script, ScriptedAgent, ScriptedChannel, Seen, capabilities},
@@ -93,22 +93,17 @@ pub(crate) fn said(conversation: &ConversationRef, text: &str) -> InboundEvent {
     static COUNT: AtomicU64 = AtomicU64::new(1);
     let number = COUNT.fetch_add(1, Ordering::SeqCst);
     InboundEvent {
-        conversation: conversation.clone(),
-        chat: ChatKind::Direct,
-        external_id: format!("e{number}"),
-        revision: 0,
         message_id: Some(format!("p{number}")),
-        sender: Sender { id: "ada".to_owned(), name: None, username: None, kind: SenderKind::Person },
-        kind: EventKind::Message,
         directed: Directed::DirectChat,
         text: text.to_owned(),
-        attachments: Vec::new(),
-        quoted: None,
-        patience: None,
-        amends: None,
-        more_within: None,
-        received_at: rejoinder_core::conformance::clock::START,
         raw: text.to_owned(),
+        ..InboundEvent::new(
+            conversation.clone(),
+            ChatKind::Direct,
+            format!("e{number}"),
+            Sender { id: "ada".to_owned(), name: None, username: None, kind: SenderKind::Person },
+            rejoinder_core::conformance::clock::START,
+        )
     }
 }
 

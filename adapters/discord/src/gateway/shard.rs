@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use rand::Rng;
-use rejoinder_core::ChannelError;
+use rejoinder_core::{Backoff, ChannelError};
 use secrecy::ExposeSecret;
 use serde::Deserialize;
 use serenity::model::gateway::GatewayIntents;
@@ -18,7 +18,7 @@ use super::{
     connection::{Connection, ConnectionError},
     frame::{self, Frame, Opened, Said},
 };
-use crate::{Discord, api::ApiError, backoff::Backoff};
+use crate::{Discord, api::ApiError};
 
 /// How long the first word of a connection may take.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(20);

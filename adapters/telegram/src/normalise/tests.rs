@@ -1,4 +1,4 @@
-use rejoinder_core::{Amends, Attachment, ConversationRef, TurnId};
+use rejoinder_core::{Amends, Attachment, ConversationRef, Directed, TurnId};
 use rstest::rstest;
 use serde_json::{Value, json};
 

@@ -1,3 +1,4 @@
+use rejoinder_core::EventKind;
 use rstest::rstest;
 
 use super::*;

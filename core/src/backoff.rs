@@ -1,4 +1,4 @@
-//! Pauses between tries that fail.
+//! Pauses between tries that fail, for whatever an adapter keeps up by itself: a connection, a poll, a write.
 
 use std::time::Duration;
 
@@ -14,18 +14,18 @@ const PAUSES: [Duration; 6] = [
 
 /// How many tries failed in a row.
 #[derive(Debug, Default)]
-pub(crate) struct Backoff(usize);
+pub struct Backoff(usize);
 
 impl Backoff {
-    /// A try failed: how long to wait before the next one.
-    pub(crate) fn pause(&mut self) -> Duration {
+    /// A try failed: how long to wait before the next one, from 250 ms to 30 s.
+    pub fn pause(&mut self) -> Duration {
         let pause = PAUSES[self.0.min(PAUSES.len() - 1)];
         self.0 += 1;
         pause
     }
 
     /// A try succeeded.
-    pub(crate) const fn reset(&mut self) {
+    pub const fn reset(&mut self) {
         self.0 = 0;
     }
 }
