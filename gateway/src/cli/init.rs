@@ -5,7 +5,7 @@
 mod ask;
 mod bot;
 mod discord;
-#[cfg(test)]
+#[cfg(all(test, any(feature = "discord", feature = "telegram")))]
 mod script;
 mod telegram;
 

@@ -73,22 +73,68 @@ pub(super) async fn check(http: &Client, api_url: &Url, token: &SecretString) ->
 #[cfg(test)]
 mod tests {
     use rejoinder_config::{Environment, Options};
+    use secrecy::ExposeSecret;
 
     use super::*;
+
+    /// What the adapter is given where the section has `keys`, besides its token.
+    fn options_of(keys: &str) -> DiscordOptions {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rejoinder.toml");
+        std::fs::write(&path, format!("[channels.discord.main]\ntoken = \"MTIz.abc.def\"\n{keys}")).unwrap();
+        let (working_dir, environment) = (folder.path().to_owned(), Environment::default());
+        let config = rejoinder_config::load(&Options { path: Some(path), working_dir, environment }).unwrap().config;
+        options(&config.channels.discord["main"])
+    }
+
+    fn same(options: &DiscordOptions, expected: &DiscordOptions) {
+        assert_eq!(options.check(), Ok(()));
+        assert_eq!(format!("{options:?}"), format!("{expected:?}"));
+        assert_eq!(options.token.expose_secret(), expected.token.expose_secret());
+    }
 
     /// The configuration knows no adapter, and has the defaults once more.
     #[test]
     fn what_is_not_configured_is_as_the_adapter_has_it() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("rejoinder.toml");
-        std::fs::write(&path, "[channels.discord.main]\ntoken = \"MTIz.abc.def\"\n").unwrap();
-        let (working_dir, environment) = (folder.path().to_owned(), Environment::default());
-        let config = rejoinder_config::load(&Options { path: Some(path), working_dir, environment }).unwrap().config;
+        same(&options_of(""), &DiscordOptions { token: "MTIz.abc.def".into(), ..DiscordOptions::default() });
+    }
 
-        let options = options(&config.channels.discord["main"]);
+    #[test]
+    fn what_is_configured_reaches_the_adapter() {
+        let chosen = options_of(
+            r#"
+            api_url = "http://127.0.0.1:1/base"
+            gateway_url = "ws://127.0.0.1:2/"
+            message_content = false
+            command_guilds = [7]
+            auto_thread = true
+            streaming = "off"
+            suppress_embeds = true
+            allow_bots = ["robot"]
+            backfill_max_age = "1h"
+            max_attachment = "1 MiB"
+            max_upload = "2 MiB"
+            pace = "server"
+            "#,
+        );
 
-        assert_eq!(options.check(), Ok(()));
-        let usual = DiscordOptions { token: options.token.clone(), ..DiscordOptions::default() };
-        assert_eq!(format!("{options:?}"), format!("{usual:?}"));
+        let expected = DiscordOptions {
+            token: "MTIz.abc.def".into(),
+            api_url: "http://127.0.0.1:1/base".parse().unwrap(),
+            gateway_url: Some("ws://127.0.0.1:2/".parse().unwrap()),
+            message_content: false,
+            command_guilds: vec!["7".to_owned()],
+            commands: true,
+            auto_thread: true,
+            streaming: Streaming::Off,
+            suppress_embeds: true,
+            allow_bots: ["robot".to_owned()].into(),
+            backfill_max_age: Duration::from_hours(1),
+            max_download: 1 << 20,
+            max_upload: 2 << 20,
+            limits: Limits::none(),
+        };
+        same(&chosen, &expected);
+        assert!(!options_of("commands = false").commands);
     }
 }

@@ -3,6 +3,7 @@
 
 mod checking;
 mod commands;
+mod files;
 mod gaps;
 mod gateway;
 mod intake;
