@@ -59,6 +59,7 @@ class Control:
             "settings": world.settings.change,
             "clock": self._clock,
             "token": self._token,
+            "event": lambda given: gateway.tell(given["name"], given["data"]),
             "forget_calls": lambda given: rest.calls.clear(),
         }
         self._reading: dict[str, Callable[[Given], Any | Awaitable[Any]]] = {

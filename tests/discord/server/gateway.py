@@ -112,6 +112,11 @@ class Gateway:
                 raise ValueError(f"the Gateway cannot `{other}`")
         self._world.changes.happened()
 
+    def tell(self, event: str, payload: Any) -> None:
+        """Send an event as it is, whatever it is, to all sessions."""
+        for session in self.sessions.values():
+            session.dispatch(event, payload)
+
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Serve one connection until it ends."""
         if self.refuses:

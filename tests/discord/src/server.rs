@@ -204,6 +204,12 @@ impl DiscordServer {
         self.control.act("gateway", &action.into_value()).await;
     }
 
+    /// Sends an event that nothing here makes, to whoever is connected: one that cannot be read, one of a
+    /// kind that is not known yet.
+    pub async fn event(&self, name: &str, data: &Value) {
+        self.control.act("event", &json!({ "name": name, "data": data })).await;
+    }
+
     /// Changes settings; `README.md` lists them.
     ///
     /// # Panics
