@@ -6,7 +6,7 @@
 use anyhow::Result;
 use clap::Args;
 
-use crate::{process, workspace::Workspace};
+use crate::{counterparts, process, workspace::Workspace};
 
 /// Measure speed and memory, and print a table of figures and targets.
 ///
@@ -14,7 +14,7 @@ use crate::{process, workspace::Workspace};
 /// target/bench/all.json, or under the name of what was measured, with every round.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// What to measure: hooks, start, waiting or telegram; everything when left out.
+    /// What to measure: hooks, start, waiting, telegram or discord; everything when left out.
     name: Option<String>,
     /// Options of the bench; `cargo xtask bench -- --help` lists them.
     #[arg(last = true)]
@@ -27,6 +27,10 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     process::show(workspace.cargo().args(["build", "--release", "--locked", "--package", "rejoinder"]))?;
     let mut bench = workspace.cargo();
     bench.args(["run", "--release", "--locked", "--package", "rejoinder-bench", "--", "run"]);
+    // Discord's server is Python, with packages of others.
+    if arguments.name.as_deref().is_none_or(|name| name == "discord") {
+        bench.env("REJOINDER_PYTHON", counterparts::set_up_python(workspace)?);
+    }
     bench.arg("--rejoinder").arg(workspace.binary("release"));
     bench.arg("--folder").arg(workspace.target().join("bench"));
     process::show(bench.args(&arguments.name).args(&arguments.options))

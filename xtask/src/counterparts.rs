@@ -26,12 +26,10 @@ use anyhow::{Context, Result};
 use crate::workspace::Workspace;
 
 /// What is set up, in order.
-const STEPS: &[(&str, Step)] = &[
-    ("node packages", node::install),
-    ("python packages", python::install),
-    ("chromium", chromium::install),
-    ("faketime", faketime::install),
-];
+const STEPS: &[(&str, Step)] =
+    &[("node packages", node::install), PYTHON, ("chromium", chromium::install), ("faketime", faketime::install)];
+
+const PYTHON: (&str, Step) = ("python packages", python::install);
 
 type Step = fn(&Places) -> Result<Found>;
 
@@ -89,6 +87,26 @@ impl Counterparts {
 ///
 /// When a tool is missing or an installation fails; the message says what to do.
 pub(crate) fn set_up(workspace: &Workspace) -> Result<Counterparts> {
+    let places = make_sure(workspace, STEPS)?;
+    Ok(Counterparts {
+        python: python::path(&places.installed),
+        chromium: chromium::path(),
+        faketime: faketime::path(),
+        folder: places.installed,
+    })
+}
+
+/// Makes sure of Python and its packages only, and gives it.
+///
+/// # Errors
+///
+/// As [`set_up`].
+pub(crate) fn set_up_python(workspace: &Workspace) -> Result<PathBuf> {
+    let places = make_sure(workspace, &[PYTHON])?;
+    Ok(python::path(&places.installed))
+}
+
+fn make_sure(workspace: &Workspace, steps: &[(&str, Step)]) -> Result<Places> {
     let places = Places {
         tests: workspace.root().join("tests"),
         pinned: workspace.root().join("tests/counterparts"),
@@ -99,7 +117,7 @@ pub(crate) fn set_up(workspace: &Workspace) -> Result<Counterparts> {
     let lock = File::create(places.installed.join(".lock"))?;
     lock.lock().context("cannot lock the counterparts")?;
 
-    for (name, step) in STEPS {
+    for (name, step) in steps {
         let started = Instant::now();
         print!("setting up {name}: ");
         io::stdout().flush()?;
@@ -108,10 +126,5 @@ pub(crate) fn set_up(workspace: &Workspace) -> Result<Counterparts> {
             Found::Installed => println!("installed in {:.1} s", started.elapsed().as_secs_f64()),
         }
     }
-    Ok(Counterparts {
-        python: python::path(&places.installed),
-        chromium: chromium::path(),
-        faketime: faketime::path(),
-        folder: places.installed,
-    })
+    Ok(places)
 }

@@ -10,6 +10,7 @@ from simcord.backend import errors
 from simcord.backend.errors import BackendError
 
 from . import people, view
+from .conversing import converse
 from .faults import Faults
 from .gateway import Gateway
 from .rest import Rest
@@ -43,6 +44,7 @@ class Control:
             "close_dms": self._close_dms,
             "message": self._message,
             "flood": self._flood,
+            "converse": lambda given: converse(world, given),
             "edit": self._edit,
             "delete": self._delete,
             "unfurl": self._unfurl,

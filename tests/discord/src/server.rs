@@ -154,11 +154,26 @@ impl DiscordServer {
     /// Everybody says `content` in their channel, `messages` times. A `{}` in it is the message's
     /// number. Far faster than one by one.
     pub async fn all_say(&self, crowd: &[(Person, Channel)], messages: usize, content: &str) {
-        let from: Vec<Value> = crowd
-            .iter()
-            .map(|(person, channel)| json!({ "user_id": person.id(), "channel_id": channel.id() }))
-            .collect();
-        self.control.act("flood", &json!({ "from": from, "messages": messages, "content": content })).await;
+        self.control.act("flood", &json!({ "from": speakers(crowd), "messages": messages, "content": content })).await;
+    }
+
+    /// Everybody says `content` in their channel, and again as soon as the bot has said something there, for
+    /// `warm_up` and then for `time`. Gives the waits of those who asked and were answered within `time`.
+    pub async fn converse(
+        &self,
+        crowd: &[(Person, Channel)],
+        content: &str,
+        warm_up: Duration,
+        time: Duration,
+    ) -> Vec<Duration> {
+        let given = json!({
+            "from": speakers(crowd),
+            "content": content,
+            "warm_up": warm_up.as_secs_f64(),
+            "seconds": time.as_secs_f64(),
+        });
+        let waits: Vec<f64> = self.control.post("converse", &given).await;
+        waits.into_iter().map(|wait| Duration::from_secs_f64(wait / 1000.0)).collect()
     }
 
     /// A new guild, with the bot in it.
@@ -334,6 +349,11 @@ impl DiscordServer {
     fn known(&self, id: String, username: String) -> Person {
         Person { control: self.control.clone(), id, username, bot_mention: self.bot_mention() }
     }
+}
+
+/// Who speaks where, as the control API takes it.
+fn speakers(crowd: &[(Person, Channel)]) -> Vec<Value> {
+    crowd.iter().map(|(person, channel)| json!({ "user_id": person.id(), "channel_id": channel.id() })).collect()
 }
 
 /// The Python with the packages of `requirements.txt`: `$REJOINDER_PYTHON`, or the one that

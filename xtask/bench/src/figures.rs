@@ -7,7 +7,7 @@ use serde::Serialize;
 /// One figure in one round.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
-    name: &'static str,
+    name: String,
     unit: Unit,
     target: Option<Target>,
     value: f64,
@@ -15,13 +15,13 @@ pub(crate) struct Sample {
 
 impl Sample {
     /// A figure that is only told.
-    pub(crate) const fn told(name: &'static str, value: f64, unit: Unit) -> Self {
-        Self { name, unit, target: None, value }
+    pub(crate) fn told(name: impl Into<String>, value: f64, unit: Unit) -> Self {
+        Self { name: name.into(), unit, target: None, value }
     }
 
     /// A figure that has a target.
-    pub(crate) const fn aimed(name: &'static str, value: f64, unit: Unit, target: Target) -> Self {
-        Self { name, unit, target: Some(target), value }
+    pub(crate) fn aimed(name: impl Into<String>, value: f64, unit: Unit, target: Target) -> Self {
+        Self { name: name.into(), unit, target: Some(target), value }
     }
 }
 
@@ -74,7 +74,7 @@ impl Target {
 /// One figure over all rounds.
 #[derive(Debug, Serialize)]
 struct Figure {
-    name: &'static str,
+    name: String,
     unit: Unit,
     target: Option<Target>,
     rounds: Vec<f64>,
@@ -149,7 +149,7 @@ impl Figures {
             .chain(told)
             .map(|figure| {
                 [
-                    figure.name.to_owned(),
+                    figure.name.clone(),
                     figure.unit.show(figure.median()),
                     figure.target.map(|target| target.show(figure.unit)).unwrap_or_default(),
                     figure.verdict().map(|verdict| verdict.to_string()).unwrap_or_default(),

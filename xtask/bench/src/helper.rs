@@ -34,7 +34,10 @@ impl Helper {
             Server::Agent { stall: true } => command.args(["agent", "--stall"]),
             Server::Echo => command.arg("echo"),
             Server::Proxy { agent } => command.args(["proxy", "--agent", agent]),
-            Server::Bot { api, token } => command.args(["bot", "--api", api, "--token", token]),
+            Server::TelegramBot { api, token } => command.args(["telegram-bot", "--api", api, "--token", token]),
+            Server::DiscordBot { api, gateway, token } => {
+                command.args(["discord-bot", "--api", api, "--gateway", gateway, "--token", token])
+            }
         };
         let mut process = command.spawn().with_context(|| format!("cannot start {server:?}"))?;
         let said = process.stdout.take().context("a server has no output")?;

@@ -1,6 +1,8 @@
 //! The measurements. Each does one round and gives that round's figures.
 
+mod discord;
 mod hooks;
+mod platform;
 mod start;
 mod telegram;
 mod waiting;
@@ -37,6 +39,8 @@ pub(crate) enum Measurement {
     Waiting,
     /// Conversations on Telegram, beside a bare bot.
     Telegram,
+    /// Conversations on Discord, beside a bare bot.
+    Discord,
 }
 
 impl fmt::Display for Measurement {
@@ -46,6 +50,7 @@ impl fmt::Display for Measurement {
             Self::Start => "start",
             Self::Waiting => "waiting",
             Self::Telegram => "telegram",
+            Self::Discord => "discord",
         })
     }
 }
@@ -67,6 +72,7 @@ impl Measurement {
             Self::Start => start::round(bench).await,
             Self::Waiting => waiting::round(bench).await,
             Self::Telegram => telegram::round(bench).await,
+            Self::Discord => discord::round(bench).await,
         }
     }
 }

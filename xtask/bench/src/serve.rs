@@ -1,9 +1,10 @@
 //! The servers that stand beside the gateway.
 
 pub(crate) mod agent;
-pub(crate) mod bot;
+pub(crate) mod discord_bot;
 pub(crate) mod echo;
 pub(crate) mod proxy;
+pub(crate) mod telegram_bot;
 
 use std::{io::Read, net::Ipv4Addr};
 
@@ -37,10 +38,22 @@ pub(crate) enum Server {
         agent: String,
     },
     /// A Telegram bot that asks nobody and keeps nothing.
-    Bot {
+    TelegramBot {
         /// Where the Bot API is.
         #[arg(long)]
         api: String,
+        /// The bot's token there.
+        #[arg(long)]
+        token: String,
+    },
+    /// A Discord bot that asks nobody and keeps nothing.
+    DiscordBot {
+        /// Where the REST API is.
+        #[arg(long)]
+        api: String,
+        /// Where the Gateway is.
+        #[arg(long)]
+        gateway: String,
         /// The bot's token there.
         #[arg(long)]
         token: String,
@@ -76,7 +89,8 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         Server::Agent { stall } => agent::router(stall),
         Server::Echo => echo::router(),
         Server::Proxy { agent } => proxy::router(&agent)?,
-        Server::Bot { api, token } => bot::router(&api, &token)?,
+        Server::TelegramBot { api, token } => telegram_bot::router(&api, &token)?,
+        Server::DiscordBot { api, gateway, token } => discord_bot::router(api, gateway, token)?,
     };
     let (ended, end) = oneshot::channel();
     std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! The bare bot: what answering on Telegram costs when nothing is asked, kept or promised.
+//! The bare Telegram bot: what answering there costs when nothing is asked, kept or promised.
 
 use std::time::Duration;
 

@@ -1,0 +1,47 @@
+//! Conversations on Discord, end to end against a server made of SimCord.
+
+use anyhow::Result;
+use rejoinder_discord_server::DiscordServer;
+use serde_json::json;
+
+use super::{
+    Bench,
+    platform::{Crowds, Through, WARM_UP, samples},
+};
+use crate::{figures::Sample, helper::Helper, serve::Server};
+
+pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
+    let server = server().await;
+    let bot = Server::DiscordBot {
+        api: server.api_url().to_owned(),
+        gateway: server.gateway_url().to_owned(),
+        token: server.token().to_owned(),
+    };
+    let bot = Helper::start(&bot).await?;
+    let bare = crowds(bench, &server).await?;
+    drop((bot, server));
+
+    let server = self::server().await;
+    let section = format!(
+        "[channels.discord.bench]\ntoken = \"{}\"\napi_url = \"{}\"\npace = \"server\"\ndm_policy = \"open\"\nstreaming = \"off\"\n",
+        server.token(),
+        server.api_url()
+    );
+    let through = Through::measure(bench, &section, async || crowds(bench, &server).await).await?;
+    Ok(samples("Discord", &bare, &through))
+}
+
+async fn server() -> DiscordServer {
+    let server = DiscordServer::start().await;
+    server.set(json!({ "keep_calls": false })).await;
+    server
+}
+
+async fn crowds(bench: &Bench, server: &DiscordServer) -> Result<Crowds> {
+    server.until_connected().await;
+    Crowds::measure(bench, async |people| {
+        let crowd = server.crowd(people).await;
+        Ok(server.converse(&crowd, "ping", WARM_UP, bench.length).await)
+    })
+    .await
+}
