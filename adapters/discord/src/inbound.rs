@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rejoinder_core::{Accepted, Backoff, ChannelError, EventKind, InboundEvent, Intake, IntakeError, StoreError};
+use rejoinder_core::{
+    Accepted, Backoff, ChannelError, ChatKind, EventKind, InboundEvent, Intake, IntakeError, StoreError,
+};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio_util::sync::CancellationToken;
 
@@ -85,6 +87,10 @@ impl<'a> Taking<'a> {
 
     /// Takes in what the queue brings, until `shutdown` or until nobody fills it.
     pub(crate) async fn run(mut self, mut queue: Receiver<Dispatch>) -> Result<(), ChannelError> {
+        // An earlier run ended before these were read. A session that is taken up again brings what is newer.
+        if self.fill_direct().await.is_err() {
+            return Ok(());
+        }
         let mut dispatches = Vec::with_capacity(BATCH);
         loop {
             let count = tokio::select! {
@@ -108,11 +114,6 @@ impl<'a> Taking<'a> {
     async fn take(&mut self, dispatch: Dispatch) -> Result<(), NotNow> {
         match dispatch.kind.as_str() {
             "READY" => self.ready(&dispatch).await?,
-            "RESUMED" => {
-                self.position.passes(&dispatch);
-                // The gateway ended before these were read.
-                self.fill_direct().await?;
-            }
             "GUILD_CREATE" => self.server(&dispatch).await?,
             "MESSAGE_CREATE" | "MESSAGE_UPDATE" => {
                 self.know_places(&dispatch.data).await?;
@@ -409,11 +410,14 @@ impl<'a> Answering<'a> {
         let now = discord.clock.now();
         let record = read.interaction.take().map(|record| discord.interactions.note(record, now));
         let cursor = || (interactions::CURSOR, discord.interactions.to_text(discord.clock.now()));
+        let is_direct = read.event.chat == ChatKind::Direct;
         let accepted = self.storing.store(vec![read], cursor()).await?;
         let _ = urgent.stored.send(());
         let Some(record) = record else { return Ok(()) };
         let id = record.id;
-        discord.acknowledge(record);
+        // Nobody answers whoever may not talk to the agent; only in a direct chat they may be told so.
+        let is_heard = is_direct || !accepted.iter().all(|accepted| matches!(accepted, Accepted::Kept));
+        discord.acknowledge(record, is_heard);
         let turn = accepted.into_iter().find_map(|accepted| match accepted {
             Accepted::Turn(turn) | Accepted::Duplicate { turn: Some(turn), .. } => Some(turn),
             _ => None,

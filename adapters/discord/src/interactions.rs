@@ -246,6 +246,16 @@ pub(crate) async fn acknowledge(api: &Api, interactions: &Interactions, record: 
     interactions.settle(record.id, state);
 }
 
+/// Removes the notice that a command is thought over.
+pub(crate) async fn take_back(api: &Api, record: &Record) {
+    if record.is_command
+        && let Err(error) = api.call(Method::DELETE, &record.message("@original"), Body::Nothing).await
+    {
+        // It ends with its token, a quarter of an hour later.
+        tracing::debug!(id = %record.id, %error, "the notice of a command stays");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

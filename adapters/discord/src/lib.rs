@@ -167,10 +167,16 @@ impl Discord {
         self.identity.get_or_try_init(|| check::who_am_i(&self.api)).await.copied()
     }
 
-    /// Acknowledges an interaction while everything else goes on.
-    fn acknowledge(&self, record: Arc<Record>) {
+    /// Acknowledges an interaction while everything else goes on; takes the notice back that it is thought over
+    /// when nobody does.
+    fn acknowledge(&self, record: Arc<Record>, is_heard: bool) {
         let (api, interactions) = (Arc::clone(&self.api), Arc::clone(&self.interactions));
-        self.tasks.spawn(async move { interactions::acknowledge(&api, &interactions, &record).await });
+        self.tasks.spawn(async move {
+            interactions::acknowledge(&api, &interactions, &record).await;
+            if !is_heard {
+                interactions::take_back(&api, &record).await;
+            }
+        });
     }
 
     /// Waits until it is known what an earlier run left.
@@ -309,7 +315,7 @@ impl ChannelAdapter for Discord {
         let answering = Answering::new(self, &intake, &ended, me);
         let taking = Taking::new(self, &intake, &ended, me, position, places, stored);
         for record in waiting {
-            self.acknowledge(record);
+            self.acknowledge(record, true);
         }
         let working = async {
             let reading = shard.run(&ended);
