@@ -116,6 +116,19 @@ pub struct Call {
     pub body: Value,
 }
 
+impl Call {
+    /// What the agent was told last: words, or parts as JSON.
+    ///
+    /// # Panics
+    /// When there are no messages in the call.
+    #[must_use]
+    pub fn told(&self) -> String {
+        let messages = self.body["messages"].as_array().expect("messages");
+        let content = &messages.last().expect("a message")["content"];
+        content.as_str().map_or_else(|| content.to_string(), ToOwned::to_owned)
+    }
+}
+
 type Decide = dyn Fn(&Call, usize) -> Script + Send + Sync;
 
 struct Shared {
@@ -149,6 +162,23 @@ impl ScriptedAgent {
         Self::start(move |_, _| Script::Replies(words.clone())).await
     }
 
+    /// Starts one that says back what it is told.
+    pub async fn echoing() -> Self {
+        Self::start(|call, _| Script::Replies(format!("echo {}", call.told()))).await
+    }
+
+    /// Starts one that answers the first call with `words` once it is released, and says back the others.
+    pub async fn holding(words: &str) -> (Self, Arc<Notify>) {
+        let (release, words) = (Arc::new(Notify::new()), words.to_owned());
+        let held = Arc::clone(&release);
+        let agent = Self::start(move |call, number| match number {
+            0 => Script::Holds(Arc::clone(&held), words.clone()),
+            _ => Script::Replies(format!("echo {}", call.told())),
+        })
+        .await;
+        (agent, release)
+    }
+
     /// The section of an agent `main` that uses it.
     #[must_use]
     pub fn section(&self) -> String {
@@ -159,6 +189,15 @@ impl ScriptedAgent {
     #[must_use]
     pub fn section_with(&self, keys: &str) -> String {
         section(self.port, keys)
+    }
+
+    /// Waits until it was called so many times.
+    ///
+    /// # Panics
+    /// When it was not in time.
+    pub async fn called(&self, times: usize) {
+        let about = format!("the agent is called {times} times");
+        eventually(&about, async || (self.calls().len() >= times).then_some(())).await;
     }
 
     /// The calls so far.

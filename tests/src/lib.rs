@@ -8,6 +8,7 @@
 //! environment (`REJOINDER_BIN`, `REJOINDER_COUNTERPARTS`, `CHROMIUM`).
 
 mod agent;
+mod asking;
 mod browser;
 mod gateway;
 mod hook;

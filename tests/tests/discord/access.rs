@@ -1,0 +1,108 @@
+//! Who may write.
+
+use rejoinder_discord_server::{DiscordServer, Message};
+use rejoinder_tests::ScriptedAgent;
+use serde_json::json;
+
+use crate::{between_with, finds, hears};
+
+/// N1, O2: a stranger gets one notice with the id to add, runs no agent, and is owed nothing.
+#[tokio::test]
+async fn a_stranger_is_told_once_and_runs_no_agent() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    let gateway = between_with(&server, &agent, "dm_policy = \"allowlist\"").start().await;
+    let (eve, chat) = server.crowd(1).await.remove(0);
+
+    server.all_say(&[(eve.clone(), chat.clone())], 50, "let me in {}").await;
+    finds(&server, &chat, "the notice", |message| message.ours && message.content.contains(eve.id())).await;
+    // Events come in order: once another stranger is told, all of hers are in.
+    let mallory = server.person("Mallory").await;
+    mallory.dm("me too").await;
+    server.until_said(&mallory.direct().await, 1).await;
+
+    gateway.settles().await;
+    assert_eq!(server.said(&chat).await.len(), 1);
+    assert!(agent.calls().is_empty());
+}
+
+/// N1: those on the list are let in, by id or by name; others hear nothing once there is a list.
+#[tokio::test]
+async fn those_on_the_list_are_let_in() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    let (ada, bob, eve) = (server.person("Ada").await, server.person("Bob").await, server.person("Eve").await);
+    let list = format!("dm_policy = \"allowlist\"\nallow_from = [{}, \"@{}\"]", ada.id(), bob.username());
+    let gateway = between_with(&server, &agent, &list).start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+
+    eve.dm("hello").await;
+    eve.mentions(&general, "hello").await;
+    ada.dm("hello").await;
+    bob.mentions(&general, "hello").await;
+    hears(&server, &ada.direct().await, "Hello.").await;
+    hears(&server, &general, "Hello.").await;
+
+    gateway.settles().await;
+    assert!(server.said(&eve.direct().await).await.is_empty());
+    assert_eq!(server.said(&general).await.len(), 1);
+    assert_eq!(agent.calls().len(), 2);
+}
+
+/// O2: a flood from a stranger costs those who are let in nothing.
+#[tokio::test]
+async fn a_flood_from_a_stranger_runs_no_agent() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    let ada = server.person("Ada").await;
+    let list = format!("dm_policy = \"allowlist\"\nallow_from = [{}]", ada.id());
+    let gateway = between_with(&server, &agent, &list).start().await;
+
+    server.all_say(&server.crowd(1).await, 1000, "flood {}").await;
+    ada.dm("hello").await;
+    hears(&server, &ada.direct().await, "Hello.").await;
+
+    gateway.settles().await;
+    assert_eq!(agent.calls().len(), 1);
+}
+
+/// A server's channel is let in as a whole, by its id, threads and all.
+#[tokio::test]
+async fn a_channel_on_the_list_is_let_in() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    let guild = server.guild("Friends").await;
+    let (family, others) = (guild.channel("family").await, guild.channel("others").await);
+    let list = format!("dm_policy = \"disabled\"\ngroup_allow_from = [{}]", family.id());
+    let gateway = between_with(&server, &agent, &list).start().await;
+    let ada = server.person("Ada").await;
+    let aside = ada.opens_thread(&family, "aside").await;
+
+    ada.dm("hello").await;
+    ada.mentions(&others, "hello").await;
+    ada.mentions(&family, "hello").await;
+    ada.mentions(&aside, "hello").await;
+    hears(&server, &family, "Hello.").await;
+    hears(&server, &aside, "Hello.").await;
+
+    gateway.settles().await;
+    assert_eq!(agent.calls().len(), 2);
+    assert!(server.said(&others).await.is_empty() && server.said(&ada.direct().await).await.is_empty());
+}
+
+/// N1, O2: a stranger's command runs no agent either, and does not look as if somebody thought it over.
+#[tokio::test]
+async fn a_strangers_command_is_not_thought_over_for_ever() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    let ada = server.person("Ada").await;
+    let list = format!("dm_policy = \"allowlist\"\nallow_from = [{}]", ada.id());
+    let gateway = between_with(&server, &agent, &list).start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let eve = server.person("Eve").await;
+
+    let asked = eve.slash(&general, "ask", json!({ "question": "let me in" })).await;
+    server
+        .until("it is acknowledged", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged))
+        .await;
+    let thinks = async || server.visible(&general).await.iter().any(|message: &Message| message.loading);
+    server.until("nobody thinks it over", async || (!thinks().await).then_some(())).await;
+
+    gateway.settles().await;
+    assert!(agent.calls().is_empty());
+}

@@ -1,0 +1,186 @@
+//! What was said while nobody was there.
+
+use rejoinder_discord_server::{Channel, DiscordServer, Fault, Gateway as Event, Person};
+use rejoinder_tests::{Gateway, ScriptedAgent};
+use rstest::rstest;
+
+use crate::{between_with, hears};
+
+const QUIET: &str = "streaming = \"off\"";
+
+/// D14: the first start begins at now: nobody is answered who said something before there was a gateway.
+#[tokio::test]
+async fn the_first_start_answers_nothing_from_before_it() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+    ada.mentions(&general, "old").await;
+    ada.dm("old").await;
+
+    let gateway = between_with(&server, &agent, QUIET).start().await;
+    ada.dm("new").await;
+    hears(&server, &ada.direct().await, "echo new").await;
+
+    gateway.settles().await;
+    assert_eq!(agent.calls().len(), 1);
+    assert!(server.said(&general).await.is_empty());
+}
+
+async fn begun(server: &DiscordServer, agent: &ScriptedAgent, ada: &Person, chat: &Channel) -> Gateway {
+    let gateway = between_with(server, agent, QUIET).start().await;
+    ada.says(chat, "hello").await;
+    hears(server, chat, "echo hello").await;
+    gateway.settles().await;
+    gateway
+}
+
+/// D4, D9, E1, E6, F5: all of it is answered, in order, once: replayed by Discord, or read back page by page.
+#[rstest]
+#[case::replayed(false)]
+#[case::read_back(true)]
+#[tokio::test]
+async fn what_was_said_meanwhile_is_answered_in_order(#[case] is_forgotten: bool) {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
+    let (ada, chat) = server.crowd(1).await.remove(0);
+    let mut gateway = begun(&server, &agent, &ada, &chat).await;
+
+    gateway.kill();
+    server.all_say(&[(ada, chat.clone())], 110, "{}").await;
+    if is_forgotten {
+        server.gateway(Event::Forget).await;
+    }
+    gateway.restart().await;
+    hears(&server, &chat, "echo 109").await;
+
+    gateway.settles().await;
+    let expected: Vec<_> = (0..110).map(|n| format!("echo {n}")).collect();
+    assert_eq!(server.said(&chat).await[1..], expected);
+    assert_eq!(server.sessions().await.identifies, if is_forgotten { 2 } else { 1 });
+}
+
+/// D4: `backfill_max_age` bounds how far back is read.
+#[tokio::test]
+async fn what_is_older_than_the_operator_wants_is_not_answered() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
+    let (ada, chat) = server.crowd(1).await.remove(0);
+    let keys = "streaming = \"off\"\nbackfill_max_age = \"1h\"";
+    let mut gateway = between_with(&server, &agent, keys).own_calendar().start().await;
+    ada.says(&chat, "hello").await;
+    hears(&server, &chat, "echo hello").await;
+    gateway.settles().await;
+
+    gateway.stop().await;
+    server.gateway(Event::Forget).await;
+    ada.says(&chat, "too old").await;
+    server.advance(std::time::Duration::from_hours(2)).await;
+    gateway.calendar_jumps(2 * 3600);
+    ada.says(&chat, "new").await;
+    gateway.restart().await;
+    hears(&server, &chat, "echo new").await;
+
+    gateway.settles().await;
+    assert_eq!(server.said(&chat).await, ["echo hello", "echo new"]);
+}
+
+/// D1, D9, E6, F5: people in channels, threads, forums and direct chats go on talking while the gateway is killed,
+/// restarted and cut off: everybody is answered once, in order.
+#[rstest]
+#[case::resumed(&[])]
+#[case::forgotten(&[Event::Forget])]
+#[tokio::test]
+async fn a_restart_while_people_talk_loses_nothing(#[case] trouble: &[Event]) {
+    const TALK: usize = 24;
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
+    let guild = server.guild("Friends").await;
+    let (general, forum) = (guild.channel("general").await, guild.forum("questions").await);
+    let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
+    let chat = ada.direct().await;
+    let mut gateway = begun(&server, &agent, &ada, &chat).await;
+    let aside = bob.opens_thread(&general, "aside").await;
+    let post = bob.posts(&forum, "A question", "hm").await;
+
+    let places = [general.clone(), aside, post];
+    let talking = async {
+        for n in 0..TALK {
+            ada.says(&chat, &format!("number {n}")).await;
+            for place in &places {
+                bob.mentions(place, &format!("number {n}")).await;
+            }
+        }
+    };
+    let restarting = async {
+        agent.called(6).await;
+        gateway.kill();
+        for event in trouble {
+            server.gateway(*event).await;
+        }
+        gateway.restart().await;
+        agent.called(30).await;
+        gateway.stop().await;
+        for event in trouble {
+            server.gateway(*event).await;
+        }
+        gateway.restart().await;
+    };
+    tokio::join!(talking, restarting);
+
+    for place in places.iter().chain([&chat]) {
+        let greeted = usize::from(place.id() == chat.id());
+        let said = server.until_said(place, TALK + greeted).await;
+        let numbers: Vec<_> =
+            said[greeted..].iter().map(|text| text.rsplit(' ').next().unwrap().parse::<usize>().unwrap()).collect();
+        assert_eq!(numbers, (0..TALK).collect::<Vec<_>>());
+    }
+    gateway.settles().await;
+    for place in &places {
+        assert_eq!(server.said(place).await.len(), TALK);
+    }
+}
+
+/// D1, F5: what is still to be read when the process dies is read before what Discord replays, which is newer.
+#[tokio::test]
+async fn what_was_left_to_be_read_comes_before_what_is_newer() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
+    let (ada, chat) = server.crowd(1).await.remove(0);
+    let mut gateway = begun(&server, &agent, &ada, &chat).await;
+
+    gateway.kill();
+    server.gateway(Event::Forget).await;
+    ada.says(&chat, "one").await;
+    server.fault(Fault::on("GET", "/channels/*/messages").failed(503).always()).await;
+    gateway.restart().await;
+    ada.says(&chat, "two").await;
+    let tried = async || (!server.calls_to("GET", "/messages").await.is_empty()).then_some(());
+    server.until("it tries to read what it missed", tried).await;
+    gateway.kill();
+    server.lift_all().await;
+    gateway.restart().await;
+    hears(&server, &chat, "echo two").await;
+
+    gateway.settles().await;
+    assert_eq!(server.said(&chat).await, ["echo hello", "echo one", "echo two"]);
+}
+
+/// D9: a channel that cannot be read any more holds up no other.
+#[tokio::test]
+async fn a_channel_that_cannot_be_read_is_let_pass() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    let guild = server.guild("Friends").await;
+    let (closed, general) = (guild.channel("closed").await, guild.channel("general").await);
+    let ada = server.person("Ada").await;
+    let mut gateway = between_with(&server, &agent, QUIET).start().await;
+    ada.mentions(&general, "hello").await;
+    server.until_said(&general, 1).await;
+    gateway.settles().await;
+
+    gateway.stop().await;
+    server.gateway(Event::Forget).await;
+    ada.mentions(&closed, "for nobody").await;
+    closed.denies(&["view_channel", "read_message_history"]).await;
+    ada.mentions(&general, "open").await;
+    gateway.restart().await;
+    server.until_said(&general, 2).await;
+
+    gateway.settles().await;
+    assert_eq!(agent.calls().len(), 2);
+}

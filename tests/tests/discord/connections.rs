@@ -1,0 +1,184 @@
+//! The connection to the Gateway: how it breaks, and that nobody notices.
+
+use rejoinder_discord_server::{Channel, DiscordServer, Gateway as Event, Person};
+use rejoinder_tests::{Gateway, ScriptedAgent};
+use rstest::rstest;
+use serde_json::json;
+
+use crate::{between, hears};
+
+/// Somebody who talks in a direct chat and in a server, and was answered in both.
+struct Talk {
+    server: DiscordServer,
+    agent: ScriptedAgent,
+    gateway: Gateway,
+    ada: Person,
+    chat: Channel,
+    general: Channel,
+}
+
+impl Talk {
+    async fn begun() -> Self {
+        Self::begun_with(json!({})).await
+    }
+
+    async fn begun_with(settings: serde_json::Value) -> Self {
+        let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+        server.set(settings).await;
+        let gateway = between(&server, &agent).start().await;
+        let general = server.guild("Friends").await.channel("general").await;
+        let ada = server.person("Ada").await;
+        let chat = ada.direct().await;
+        let mut talk = Self { server, agent, gateway, ada, chat, general };
+        talk.goes_on(1).await;
+        talk
+    }
+
+    async fn says(&self, words: &str) {
+        self.ada.says(&self.chat, words).await;
+        self.ada.mentions(&self.general, words).await;
+    }
+
+    /// Says something in both places, and is answered for the `times`th time in both.
+    async fn goes_on(&mut self, times: usize) {
+        self.says("and on").await;
+        self.is_answered(times).await;
+    }
+
+    async fn is_answered(&mut self, times: usize) {
+        self.server.until_said(&self.chat, times).await;
+        self.server.until_said(&self.general, times).await;
+        self.gateway.settles().await;
+        assert_eq!(self.server.said(&self.chat).await.len(), times);
+        assert_eq!(self.server.said(&self.general).await.len(), times);
+        assert_eq!(self.agent.calls().len(), times * 2);
+    }
+}
+
+/// F4, F5: a connection that breaks is taken up again; what was said meanwhile is answered once.
+#[rstest]
+#[case::cut(Event::Abort)]
+#[case::asked_to(Event::Reconnect)]
+#[case::closed(Event::Close(4000))]
+#[case::closed_for_a_rest(Event::Close(1001))]
+#[case::invalid_and_resumable(Event::InvalidSession { resumable: true })]
+#[tokio::test]
+async fn a_session_that_breaks_is_taken_up_again(#[case] trouble: Event) {
+    let mut talk = Talk::begun().await;
+
+    talk.server.gateway(trouble).await;
+    talk.says("meanwhile").await;
+    talk.is_answered(2).await;
+    talk.goes_on(3).await;
+
+    let sessions = talk.server.sessions().await;
+    assert_eq!((sessions.identifies, sessions.resumes), (1, 1), "{sessions:?}");
+}
+
+/// F5: events that Discord sent and that never arrived are replayed.
+#[tokio::test]
+async fn events_that_never_arrived_are_replayed() {
+    let mut talk = Talk::begun().await;
+
+    talk.server.gateway(Event::Dispatches(false)).await;
+    talk.says("into the void").await;
+    talk.server.gateway(Event::Abort).await;
+    talk.is_answered(2).await;
+
+    assert_eq!(talk.server.sessions().await.resumes, 1);
+}
+
+/// F5, D14: a session that is gone for good is begun anew, and what was missed is read back.
+#[rstest]
+#[case::forgotten(Event::Forget)]
+#[case::timed_out(Event::Close(4009))]
+#[case::bad_number(Event::Close(4007))]
+#[case::invalid(Event::InvalidSession { resumable: false })]
+#[tokio::test]
+async fn what_is_missed_when_the_session_is_gone_is_read_back(#[case] trouble: Event) {
+    let mut talk = Talk::begun().await;
+
+    talk.server.gateway(trouble).await;
+    // A session that is forgotten knows nothing of its connection; one that was ended is gone anyway.
+    talk.says("meanwhile").await;
+    talk.server.gateway(Event::Abort).await;
+    talk.is_answered(2).await;
+    talk.goes_on(3).await;
+
+    let sessions = talk.server.sessions().await;
+    assert_eq!(sessions.identifies, 2, "{sessions:?}");
+}
+
+/// F3, F5: a Gateway that lets nobody in is tried again, with pauses; readiness says so meanwhile.
+#[tokio::test]
+async fn a_gateway_that_lets_nobody_in_is_named() {
+    let mut talk = Talk::begun().await;
+
+    talk.server.gateway(Event::Refuses(true)).await;
+    talk.server.gateway(Event::Abort).await;
+    talk.says("meanwhile").await;
+    let said = talk.gateway.complains("gateway").await;
+    talk.server.gateway(Event::Refuses(false)).await;
+    talk.is_answered(2).await;
+
+    assert!(said.contains("discord.test"), "{said}");
+    rejoinder_tests::eventually("it is ready again", async || talk.gateway.readiness().await.0.then_some(())).await;
+    assert_eq!(talk.server.sessions().await.identifies, 1);
+}
+
+/// F4: a connection that looks alive and is not, for want of acknowledged heartbeats, is given up.
+#[tokio::test]
+async fn a_connection_without_acknowledged_heartbeats_is_given_up() {
+    let mut talk = Talk::begun_with(json!({ "heartbeat_interval": 0.5 })).await;
+
+    talk.server.gateway(Event::Acknowledges(false)).await;
+    talk.server.gateway(Event::Dispatches(false)).await;
+    talk.says("into the void").await;
+    talk.is_answered(2).await;
+
+    assert!(talk.server.sessions().await.resumes >= 1);
+}
+
+/// F4: heartbeats go on while nothing happens, and nothing breaks.
+#[tokio::test]
+async fn a_quiet_connection_stays() {
+    let mut talk = Talk::begun_with(json!({ "heartbeat_interval": 0.5 })).await;
+
+    let beats = talk.server.sessions().await.heartbeats;
+    let more = async || (talk.server.sessions().await.heartbeats >= beats + 5).then_some(());
+    talk.server.until("heartbeats", more).await;
+    talk.goes_on(2).await;
+
+    assert_eq!(talk.server.sessions().await.connections, 1);
+}
+
+/// F5: a stop keeps the session, so that a start goes on where it was, without using up another.
+#[tokio::test]
+async fn a_restart_takes_the_session_up_again() {
+    let mut talk = Talk::begun().await;
+
+    talk.gateway.stop().await;
+    talk.says("meanwhile").await;
+    talk.gateway.restart().await;
+    talk.is_answered(2).await;
+
+    let sessions = talk.server.sessions().await;
+    assert_eq!((sessions.identifies, sessions.resumes), (1, 1), "{sessions:?}");
+    assert_eq!(sessions.closed_with[..], [4000]);
+}
+
+/// F5: a session is not taken up again by a Discord that forgot it, and not begun again at once either.
+#[tokio::test]
+async fn a_session_that_is_refused_at_the_start_is_begun_anew() {
+    let mut talk = Talk::begun().await;
+
+    talk.gateway.stop().await;
+    talk.server.gateway(Event::Forget).await;
+    talk.says("meanwhile").await;
+    talk.gateway.restart().await;
+    talk.is_answered(2).await;
+
+    let sessions = talk.server.sessions().await;
+    assert_eq!((sessions.identifies, sessions.resumes_refused), (2, 1), "{sessions:?}");
+    hears(&talk.server, &talk.chat, "Hello.").await;
+}

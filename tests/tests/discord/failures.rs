@@ -1,0 +1,218 @@
+//! What Discord refuses, and what it may have done or not.
+
+use std::time::Duration;
+
+use rejoinder_discord_server::{DiscordServer, Fault};
+use rejoinder_tests::{ScriptedAgent, eventually};
+use rstest::rstest;
+
+use crate::{DEFERRAL, between, between_with, finds, hears};
+
+const QUIET: &str = "streaming = \"off\"";
+
+fn sending() -> rejoinder_discord_server::Fault {
+    Fault::on("POST", "/channels/*/messages").reset()
+}
+
+/// D7's counterpart, B10, E8: what may have arrived is sent again as the same message, which Discord shows once.
+#[rstest]
+#[case::the_answer_was_lost(Fault::on("POST", "/channels/*/messages").executed_then_dropped())]
+#[case::an_error_after_it_was_done(Fault::on("POST", "/channels/*/messages").failed_after_executing(502))]
+#[case::the_answer_was_lost_twice(Fault::on("POST", "/channels/*/messages").executed_then_dropped().times(2))]
+#[case::the_connection_was_reset(sending())]
+#[case::an_error_before_it_was_done(Fault::on("POST", "/channels/*/messages").failed(500))]
+#[tokio::test]
+async fn what_may_have_arrived_is_sent_again_and_shown_once(#[case] fault: Fault) {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    let gateway = between_with(&server, &agent, QUIET).start().await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+
+    server.fault(fault).await;
+    ada.dm("hello").await;
+    hears(&server, &chat, "Hello.").await;
+    gateway.settles().await;
+
+    assert_eq!(server.said(&chat).await, ["Hello."]);
+    let sends = server.calls_to("POST", "/messages").await;
+    let read: Vec<_> = sends.iter().filter(|call| !call.body.is_null()).collect();
+    assert!(sends.len() >= 2, "it was not sent again: {sends:?}");
+    assert!(read.iter().all(|call| call.body["nonce"] == read[0].body["nonce"]), "{read:?}");
+    assert!(read.iter().all(|call| call.body["enforce_nonce"] == true), "{read:?}");
+    let explained = gateway.explain(&gateway.only_turn());
+    assert!(explained.contains("unknown"), "{explained}");
+}
+
+/// I5: an attempt whose end is not known is one in the metrics.
+#[tokio::test]
+async fn an_attempt_whose_end_is_not_known_is_counted() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    let gateway = between_with(&server, &agent, QUIET).start().await;
+    let ada = server.person("Ada").await;
+
+    server.fault(Fault::on("POST", "/channels/*/messages").executed_then_dropped()).await;
+    ada.dm("hello").await;
+    hears(&server, &ada.direct().await, "Hello.").await;
+    gateway.settles().await;
+
+    let metrics = gateway.metrics().await;
+    let counts = |line: &&str| line.contains("unknown") && line.contains("discord.test") && !line.ends_with(" 0");
+    assert!(metrics.lines().any(|line| counts(&line)), "{metrics}");
+}
+
+/// A call that is done and never answered is not waited for for ever, and not done twice.
+#[tokio::test]
+async fn an_answer_that_never_comes_is_not_waited_for() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    let gateway = between_with(&server, &agent, QUIET).time_passes_faster(10).start().await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+
+    server.fault(Fault::on("POST", "/channels/*/messages").executed_then_silent()).await;
+    ada.dm("hello").await;
+    hears(&server, &chat, "Hello.").await;
+    gateway.settles().await;
+
+    assert_eq!(server.said(&chat).await, ["Hello."]);
+    assert_eq!(server.calls_to("POST", "/messages").await.len(), 2);
+}
+
+/// After its two minutes the nonce is forgotten: the channel is read back before anything is sent again.
+#[tokio::test]
+async fn what_may_have_arrived_is_looked_for_once_its_nonce_is_forgotten() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    let gateway = between_with(&server, &agent, QUIET)
+        .own_calendar()
+        .config("[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\n")
+        .start()
+        .await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+
+    server.fault(Fault::on("POST", "/channels/*/messages").executed_then_dropped()).await;
+    server.fault(Fault::on("POST", "/channels/*/messages").reset().always()).await;
+    ada.dm("hello").await;
+    hears(&server, &chat, "Hello.").await;
+    server.advance(Duration::from_mins(5)).await;
+    gateway.calendar_jumps(5 * 60);
+    let looks = async || (!server.calls_to("GET", "/messages").await.is_empty()).then_some(());
+    server.until("the channel is read back", looks).await;
+    server.lift_all().await;
+    gateway.settles().await;
+
+    assert_eq!(server.said(&chat).await, ["Hello."]);
+}
+
+/// An edit is the same when it is done twice: nothing is doubled.
+#[tokio::test]
+async fn an_edit_that_was_lost_is_done_again() {
+    let server = DiscordServer::start().await;
+    let (agent, release) = ScriptedAgent::holding("At last.").await;
+    let gateway = between(&server, &agent).config("[guard]\nsoft_deadline = \"1s\"\n").start().await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+
+    ada.dm("hello").await;
+    let deferral = hears(&server, &chat, DEFERRAL).await;
+    server.fault(Fault::on("PATCH", "/channels/*/messages/*").executed_then_dropped()).await;
+    release.notify_one();
+    hears(&server, &chat, "At last.").await;
+    gateway.settles().await;
+
+    assert_eq!(server.said(&chat).await, ["At last."]);
+    let edits = server.calls_to("PATCH", &format!("/messages/{}", deferral.id)).await;
+    assert!(edits.len() >= 2, "{edits:?}");
+}
+
+/// A18, A19, D6, I2: a permission that is lost while the agent works ends visibly, is not tried again, and the turn
+/// says why; with the permission back, the next one is answered.
+#[rstest]
+#[case::to_write("send_messages", "50013")]
+#[case::to_see("view_channel", "50001")]
+#[tokio::test]
+async fn a_permission_that_is_lost_ends_visibly(#[case] permission: &str, #[case] code: &str) {
+    let server = DiscordServer::start().await;
+    let (agent, release) = ScriptedAgent::holding("Too late.").await;
+    let gateway = between_with(&server, &agent, QUIET).start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+
+    ada.mentions(&general, "one").await;
+    agent.called(1).await;
+    general.denies(&[permission]).await;
+    release.notify_one();
+    eventually("it is given up", async || (gateway.undeliverable() == 1).then_some(())).await;
+    let explained = gateway.explain(&gateway.only_turn());
+    let tried = server.calls_to("POST", "/messages").await.len();
+    general.denies(&[]).await;
+    ada.mentions(&general, "two").await;
+    finds(&server, &general, "the answer", |message| message.ours && message.content.contains("two")).await;
+
+    gateway.settles().await;
+    assert!(explained.contains(code), "{explained}");
+    assert!(tried <= 3, "a refusal was tried {tried} times");
+    assert_eq!(server.said(&general).await.len(), 1);
+}
+
+/// A18, D6: a channel that is deleted, and a person who takes no direct messages, are not tried again.
+#[tokio::test]
+async fn a_refusal_for_good_is_not_tried_again() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    let gateway = between_with(&server, &agent, QUIET).start().await;
+    let ada = server.person("Ada").await;
+
+    ada.closes_dms(true).await;
+    ada.dm("hello").await;
+    eventually("it is given up", async || (gateway.undeliverable() == 1).then_some(())).await;
+
+    let explained = gateway.explain(&gateway.only_turn());
+    assert!(explained.contains("50007"), "{explained}");
+    let tried = server.calls_to("POST", "/messages").await.len();
+    assert!(tried <= 3, "a refusal was tried {tried} times");
+    assert!(server.said(&ada.direct().await).await.is_empty());
+}
+
+/// A18: what was a channel when it was asked in is none any more.
+#[tokio::test]
+async fn a_channel_that_is_deleted_holds_up_nobody() {
+    let server = DiscordServer::start().await;
+    let (agent, release) = ScriptedAgent::holding("Too late.").await;
+    let gateway = between_with(&server, &agent, QUIET).start().await;
+    let guild = server.guild("Friends").await;
+    let (doomed, general) = (guild.channel("doomed").await, guild.channel("general").await);
+    let ada = server.person("Ada").await;
+
+    ada.mentions(&doomed, "one").await;
+    agent.called(1).await;
+    doomed.is_deleted().await;
+    release.notify_one();
+    eventually("it is given up", async || (gateway.undeliverable() == 1).then_some(())).await;
+    ada.mentions(&general, "two").await;
+    server.until_said(&general, 1).await;
+
+    gateway.settles().await;
+    assert!(gateway.readiness().await.0);
+}
+
+/// B10, I3: a long answer whose second part is lost on its way comes whole, and no part twice.
+#[tokio::test]
+async fn a_part_that_is_lost_is_sent_again_and_no_other() {
+    let server = DiscordServer::start().await;
+    let paragraphs: Vec<_> = (0..30).map(|n| format!("Paragraph {n}. {}", "word ".repeat(40))).collect();
+    let agent = ScriptedAgent::replying(&paragraphs.join("\n\n")).await;
+    let gateway = between_with(&server, &agent, QUIET).start().await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+
+    server.fault(Fault::on("POST", "/channels/*/messages").executed_then_dropped().after(1)).await;
+    ada.dm("tell me all").await;
+    finds(&server, &chat, "the end", |message| message.ours && message.content.contains("Paragraph 29.")).await;
+    gateway.settles().await;
+
+    let said = server.said(&chat).await.join("\n");
+    let places: Vec<_> = (0..30).map(|n| said.find(&format!("Paragraph {n}.")).expect("it is there")).collect();
+    assert!(places.is_sorted(), "the parts are out of order");
+    for n in 0..30 {
+        assert_eq!(said.matches(&format!("Paragraph {n}.")).count(), 1, "paragraph {n}");
+    }
+}

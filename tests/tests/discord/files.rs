@@ -1,0 +1,73 @@
+//! Files, and what is no text.
+
+use rejoinder_discord_server::DiscordServer;
+use rejoinder_tests::{Gateway, Script, ScriptedAgent};
+
+use crate::{discord, hears};
+
+/// The smallest picture there is.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89\0\0\0\rIDATx\x9cc\0\x01\0\0\x05\0\x01\r\n-\xb4\0\0\0\0IEND\xaeB`\x82";
+
+/// A gateway with an agent that can see, and counts.
+async fn seeing(keys: &str) -> (DiscordServer, ScriptedAgent, Gateway) {
+    let server = DiscordServer::start().await;
+    let agent = ScriptedAgent::start(|_, number| Script::Replies(format!("answer {number}"))).await;
+    let gateway =
+        Gateway::builder().config(&discord(&server, keys)).config(&agent.section_with("images = true")).start().await;
+    (server, agent, gateway)
+}
+
+/// K3: pictures reach a model that can see, as pictures, beside what was said with them: one turn.
+#[tokio::test]
+async fn pictures_are_seen() {
+    let (server, agent, gateway) = seeing("").await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+
+    ada.sends_files(&chat, "what are these?", &[("a.png", PNG), ("b.png", PNG), ("c.png", PNG)]).await;
+    hears(&server, &chat, "answer 0").await;
+
+    gateway.settles().await;
+    let told = agent.calls()[0].told();
+    assert!(told.contains("what are these?"), "{told}");
+    assert_eq!(told.matches("data:image/").count(), 3, "{told}");
+    assert_eq!(agent.calls().len(), 1);
+}
+
+/// K3: a file that is too large costs nobody the text.
+#[tokio::test]
+async fn a_file_that_is_too_large_costs_nobody_the_text() {
+    let (server, agent, gateway) = seeing("max_attachment = \"1 KiB\"").await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+
+    ada.sends_files(&chat, "what is this?", &[("film.mkv", &[7; 5000])]).await;
+    hears(&server, &chat, "answer 0").await;
+
+    gateway.settles().await;
+    let told = agent.calls()[0].told();
+    assert!(told.contains("what is this?") && told.contains("film.mkv"), "{told}");
+}
+
+/// K3: a text file is read, a sticker is told in words, and what is replied to is quoted.
+#[tokio::test]
+async fn what_is_no_text_is_told_in_words() {
+    let (server, agent, gateway) = seeing("").await;
+    let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
+    let chat = ada.direct().await;
+    let general = server.guild("Friends").await.channel("general").await;
+
+    ada.sends_files(&chat, "", &[("notes.txt", b"milk, eggs")]).await;
+    hears(&server, &chat, "answer 0").await;
+    ada.sends_sticker(&chat, "wave").await;
+    hears(&server, &chat, "answer 1").await;
+    let said = bob.says(&general, "the moon is made of cheese").await;
+    ada.replies(&said, &format!("{} is that so?", server.bot_mention())).await;
+    hears(&server, &general, "answer 2").await;
+
+    gateway.settles().await;
+    let told: Vec<_> = agent.calls().iter().map(rejoinder_tests::Call::told).collect();
+    assert!(told[0].contains("milk, eggs"), "{told:#?}");
+    assert!(told[1].contains("wave"), "{told:#?}");
+    assert!(told[2].contains("is that so?") && told[2].contains("made of cheese"), "{told:#?}");
+}

@@ -1,0 +1,321 @@
+//! Slash commands: three seconds to notice them, a quarter of an hour to answer them.
+
+use std::time::Duration;
+
+use rejoinder_discord_server::{Channel, DiscordServer, Fault, Interaction, Person};
+use rejoinder_tests::{Gateway, GatewayBuilder, ModelServer, ScriptedAgent, eventually};
+use rstest::rstest;
+use serde_json::json;
+
+use crate::{DEFERRAL, FAILED, SILENT, between, between_with, discord, finds, hears};
+
+/// Patience for an agent that takes a quarter of an hour and more.
+const PATIENT: &str = "[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"24h\"\n";
+
+fn callback() -> rejoinder_discord_server::Fault {
+    Fault::on("POST", "/interactions/*/*/callback").reset()
+}
+
+async fn asks(person: &Person, channel: &Channel, question: &str) -> Interaction {
+    person.slash(channel, "ask", json!({ "question": question })).await
+}
+
+/// Waits until a command is acknowledged, and gives how.
+async fn acknowledged(server: &DiscordServer, asked: &Interaction) -> Interaction {
+    server
+        .until("it is acknowledged", async || Some(server.interaction(asked).await).filter(|it| it.acknowledged))
+        .await
+}
+
+struct Scene {
+    server: DiscordServer,
+    general: Channel,
+    ada: Person,
+}
+
+impl Scene {
+    async fn set() -> Self {
+        let server = DiscordServer::start().await;
+        let general = server.guild("Friends").await.channel("general").await;
+        let ada = server.person("Ada").await;
+        Self { server, general, ada }
+    }
+
+    fn before(&self, agent: &ScriptedAgent) -> GatewayBuilder {
+        between_with(&self.server, agent, "streaming = \"off\"")
+    }
+
+    /// Checks that the answer took the place of the notice that a command is thought over, and is all there is.
+    async fn is_answered_in_place(&self, asked: &Interaction, words: &str) {
+        let answer = hears(&self.server, &self.general, words).await;
+        let asked = self.server.interaction(asked).await;
+        assert_eq!(asked.message_id, Some(answer.id));
+        assert!(!asked.failed, "{asked:?}");
+        let ours: Vec<_> =
+            self.server.visible(&self.general).await.into_iter().filter(|message| message.ours).collect();
+        assert_eq!(ours.len(), 1, "{ours:#?}");
+    }
+}
+
+/// An agent that needs 2.9 of the 3 seconds is not too late: the command was acknowledged long before.
+#[tokio::test]
+async fn a_command_whose_agent_takes_almost_three_seconds_is_answered_in_place() {
+    let scene = Scene::set().await;
+    let (agent, release) = ScriptedAgent::holding("At 2.9 s.").await;
+    let gateway = scene.before(&agent).start().await;
+
+    let asked = asks(&scene.ada, &scene.general, "how long?").await;
+    let waits = tokio::time::sleep(Duration::from_millis(2_900));
+    let noticed = acknowledged(&scene.server, &asked).await;
+    agent.called(1).await;
+    waits.await;
+    release.notify_one();
+
+    scene.is_answered_in_place(&asked, "At 2.9 s.").await;
+    gateway.settles().await;
+    assert_eq!(noticed.response.as_deref(), Some("deferred"));
+}
+
+/// A1, A3, B10, C5: whatever the agent does with a command, the notice becomes one answer.
+#[rstest]
+#[case::reply("hello", "The model's answer.")]
+#[case::empty("zebra-empty", SILENT)]
+#[case::marker("zebra-marker", SILENT)]
+#[case::chosen("zebra-silent", SILENT)]
+#[case::reaction("zebra-react", "👍")]
+#[case::error("zebra-boom", FAILED)]
+#[case::cut("zebra-cut", FAILED)]
+#[tokio::test]
+async fn whatever_the_agent_does_a_command_is_answered_in_place(#[case] question: &str, #[case] words: &str) {
+    let (scene, model) = tokio::join!(Scene::set(), ModelServer::start());
+    let gateway = Gateway::builder().config(&discord(&scene.server, "")).config(&model.section()).start().await;
+
+    let asked = asks(&scene.ada, &scene.general, question).await;
+
+    scene.is_answered_in_place(&asked, words).await;
+    gateway.settles().await;
+}
+
+/// An acknowledgement that is lost on its way, in whatever way, is made again within the three seconds; that
+/// Discord has it already (40060) is as good.
+#[rstest]
+#[case::its_answer_is_lost(Fault::on("POST", "/interactions/*/*/callback").executed_then_dropped())]
+#[case::an_error_after_it_was_taken(Fault::on("POST", "/interactions/*/*/callback").failed_after_executing(502))]
+#[case::it_never_arrived(callback().times(2))]
+#[case::an_error_instead(Fault::on("POST", "/interactions/*/*/callback").failed(503).times(2))]
+#[case::it_is_slow(Fault::on("POST", "/interactions/*/*/callback").delayed(Duration::from_secs(1)))]
+#[tokio::test]
+async fn an_acknowledgement_that_is_lost_is_made_again(#[case] fault: Fault) {
+    let scene = Scene::set().await;
+    let agent = ScriptedAgent::replying("Hello.").await;
+    let gateway = scene.before(&agent).start().await;
+
+    scene.server.fault(fault).await;
+    let asked = asks(&scene.ada, &scene.general, "hello").await;
+
+    scene.is_answered_in_place(&asked, "Hello.").await;
+    gateway.settles().await;
+    assert!(gateway.readiness().await.0);
+}
+
+/// A19: a command that cannot be acknowledged at all is answered in its channel.
+#[rstest]
+#[case::too_late(Fault::on("POST", "/interactions/*/*/callback").refused(404, 10062, "Unknown interaction"))]
+#[case::never(callback().always())]
+#[tokio::test]
+async fn a_command_that_cannot_be_acknowledged_is_answered_in_the_channel(#[case] fault: Fault) {
+    let scene = Scene::set().await;
+    let agent = ScriptedAgent::replying("Hello.").await;
+    let gateway = scene.before(&agent).start().await;
+
+    scene.server.fault(fault).await;
+    asks(&scene.ada, &scene.general, "hello").await;
+    hears(&scene.server, &scene.general, "Hello.").await;
+
+    gateway.settles().await;
+    assert_eq!(scene.server.said(&scene.general).await, ["Hello."]);
+}
+
+/// A10: sixteen minutes later the token is worth nothing: the answer comes in the channel.
+#[tokio::test]
+async fn an_answer_after_sixteen_minutes_comes_in_the_channel() {
+    let scene = Scene::set().await;
+    let (agent, release) = ScriptedAgent::holding("At last.").await;
+    let gateway = scene.before(&agent).own_calendar().config(PATIENT).start().await;
+
+    let asked = asks(&scene.ada, &scene.general, "how long?").await;
+    acknowledged(&scene.server, &asked).await;
+    agent.called(1).await;
+    scene.server.advance(Duration::from_mins(16)).await;
+    gateway.calendar_jumps(16 * 60);
+    release.notify_one();
+    hears(&scene.server, &scene.general, "At last.").await;
+
+    gateway.settles().await;
+    assert_eq!(scene.server.said(&scene.general).await, ["At last."]);
+    let sends = scene.server.calls_to("POST", &format!("/channels/{}/messages", scene.general.id())).await;
+    assert_eq!(sends.len(), 1, "{sends:?}");
+}
+
+/// A10, B10: a deferral in the place of the notice becomes the answer, also when the token is worth nothing any more.
+#[rstest]
+#[case::at_once(0)]
+#[case::after_sixteen_minutes(16)]
+#[tokio::test]
+async fn a_deferral_in_the_place_of_the_notice_becomes_the_answer(#[case] minutes: u32) {
+    let scene = Scene::set().await;
+    let (agent, release) = ScriptedAgent::holding("At last.").await;
+    let deadlines = "[guard]\nsoft_deadline = \"1s\"\nhard_deadline = \"24h\"\nmax_deferrals = 1\n";
+    let gateway = scene.before(&agent).own_calendar().config(deadlines).start().await;
+
+    let asked = asks(&scene.ada, &scene.general, "how long?").await;
+    scene.is_answered_in_place(&asked, DEFERRAL).await;
+    scene.server.advance(Duration::from_mins(minutes.into())).await;
+    gateway.calendar_jumps(i64::from(minutes) * 60);
+    release.notify_one();
+
+    scene.is_answered_in_place(&asked, "At last.").await;
+    gateway.settles().await;
+}
+
+/// B11: what is asked in private is answered in private, for whoever asked and nobody else.
+#[tokio::test]
+async fn what_is_asked_in_private_is_answered_in_private() {
+    let scene = Scene::set().await;
+    let bob = scene.server.person("Bob").await;
+    bob.says(&scene.general, "I am here").await;
+    let agent = ScriptedAgent::replying(&"long words ".repeat(300)).await;
+    let gateway = scene.before(&agent).start().await;
+
+    scene.ada.slash(&scene.general, "ask", json!({ "question": "what is it?", "private": true })).await;
+    let both = scene.server.until("both parts", async || {
+        let ours = scene.ada.sees(&scene.general).await.into_iter().filter(|it| it.ours && !it.loading);
+        let ours: Vec<_> = ours.collect();
+        (ours.len() == 2).then_some(ours)
+    });
+    let both = both.await;
+
+    gateway.settles().await;
+    assert!(both.iter().all(|message| message.ephemeral_to.as_deref() == Some(scene.ada.id())));
+    assert!(bob.sees(&scene.general).await.iter().all(|message| !message.ours), "somebody else sees it");
+}
+
+/// B11, A19: what was asked in private and took too long is said in the direct chat, and not in the channel.
+#[tokio::test]
+async fn a_private_answer_after_sixteen_minutes_comes_in_the_direct_chat() {
+    let scene = Scene::set().await;
+    let (agent, release) = ScriptedAgent::holding("At last.").await;
+    let gateway = scene.before(&agent).own_calendar().config(PATIENT).start().await;
+
+    let asked = scene.ada.slash(&scene.general, "ask", json!({ "question": "how long?", "private": true })).await;
+    acknowledged(&scene.server, &asked).await;
+    agent.called(1).await;
+    scene.server.advance(Duration::from_mins(16)).await;
+    gateway.calendar_jumps(16 * 60);
+    release.notify_one();
+    hears(&scene.server, &scene.ada.direct().await, "At last.").await;
+
+    gateway.settles().await;
+    let public = scene.server.visible(&scene.general).await;
+    assert!(public.iter().all(|message| !message.ours || message.ephemeral_to.is_some()), "{public:#?}");
+}
+
+/// D1: a command that was acknowledged is answered in its place by the process that comes after.
+#[tokio::test]
+async fn a_command_survives_a_crash() {
+    let scene = Scene::set().await;
+    let (agent, _never) = ScriptedAgent::holding("never").await;
+    let mut gateway = scene.before(&agent).start().await;
+
+    let asked = asks(&scene.ada, &scene.general, "hello").await;
+    acknowledged(&scene.server, &asked).await;
+    agent.called(1).await;
+    gateway.kill();
+    gateway.restart().await;
+
+    scene.is_answered_in_place(&asked, "echo Ada: hello").await;
+    gateway.settles().await;
+}
+
+/// D1: a crash at any step of a command leaves one answer: in place while Discord knows the command, else in the
+/// channel.
+#[rstest]
+#[case::received_before_the_commit("received:1")]
+#[case::committed_before_it_is_acknowledged("accepted:1")]
+#[case::the_agent_has_run("run_ended:1")]
+#[case::claimed_and_not_sent("after_commit:1")]
+#[case::about_to_be_sent("attempt_started:1")]
+#[case::sent_and_not_written_down("attempt_ended:1")]
+#[tokio::test]
+async fn a_crash_at_any_step_of_a_command_leaves_one_answer(#[case] point: &str) {
+    let scene = Scene::set().await;
+    let agent = ScriptedAgent::replying("Hello.").await;
+    let mut gateway = scene.before(&agent).start().await;
+    let (server, general) = (&scene.server, &scene.general);
+    // At its next start it takes its session up again, so that nothing but what is asked then passes these points.
+    scene.ada.mentions(general, "we meet").await;
+    hears(server, general, "Hello.").await;
+    gateway.settles().await;
+    gateway.stop().await;
+
+    gateway.spawn(&[("REJOINDER_CRASH_AT", point)]);
+    gateway.is_ready().await;
+    asks(&scene.ada, general, "hello").await;
+    gateway.has_crashed().await;
+    gateway.restart().await;
+    server.until_said(general, 2).await;
+
+    gateway.settles().await;
+    assert_eq!(server.said(general).await, ["Hello.", "Hello."]);
+}
+
+/// B3, D18: the gateway's own commands are settled by their answer.
+#[tokio::test]
+async fn commands_are_the_gateways_own() {
+    let scene = Scene::set().await;
+    let (agent, _never) = ScriptedAgent::holding("too late").await;
+    let gateway = between(&scene.server, &agent).start().await;
+    let (server, ada, general) = (&scene.server, &scene.ada, &scene.general);
+
+    ada.slash(general, "stop", json!({})).await;
+    hears(server, general, "There is nothing to cancel.").await;
+    ada.mentions(general, "a long task").await;
+    agent.called(1).await;
+    ada.slash(general, "status", json!({})).await;
+    finds(server, general, "the status", |message| message.content.contains("is working on an answer")).await;
+    ada.slash(general, "stop", json!({})).await;
+    hears(server, general, "Cancelled.").await;
+    ada.slash(general, "new", json!({})).await;
+    hears(server, general, "We start afresh.").await;
+    ada.slash(general, "help", json!({})).await;
+    finds(server, general, "the help", |message| message.content.contains("/status")).await;
+
+    gateway.settles().await;
+    assert_eq!(agent.calls().len(), 1);
+    let loading = server.visible(general).await.into_iter().filter(|message| message.loading).count();
+    assert_eq!(loading, 0, "something is thought over for ever");
+}
+
+/// H4: a limit on everything else does not hold up the acknowledgement.
+#[tokio::test]
+async fn a_global_limit_does_not_hold_up_an_acknowledgement() {
+    let scene = Scene::set().await;
+    let agent = ScriptedAgent::replying("Hello.").await;
+    let gateway = scene.before(&agent).start().await;
+    let bob = scene.server.person("Bob").await;
+    let limited = Fault::on("POST", "/channels/*/messages");
+    scene.server.fault(limited.rate_limited(Duration::from_secs(5), rejoinder_discord_server::Scope::Global)).await;
+
+    bob.dm("hello").await;
+    eventually("he is refused", async || {
+        let sends = scene.server.calls_to("POST", "/messages").await;
+        sends.iter().any(|call| call.status == Some(429)).then_some(())
+    })
+    .await;
+    let asked = asks(&scene.ada, &scene.general, "hello").await;
+    acknowledged(&scene.server, &asked).await;
+
+    scene.is_answered_in_place(&asked, "Hello.").await;
+    hears(&scene.server, &bob.direct().await, "Hello.").await;
+    gateway.settles().await;
+}

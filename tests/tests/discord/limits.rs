@@ -1,0 +1,181 @@
+//! Limits of the platform.
+
+use std::time::Duration;
+
+use rejoinder_discord_server::{Call, Channel, DiscordServer, Fault, Scope};
+use rejoinder_tests::{Gateway, ScriptedAgent};
+use rstest::rstest;
+use serde_json::json;
+
+use crate::{between_with, discord, hears};
+
+const QUIET: &str = "streaming = \"off\"";
+
+/// What was sent to a channel so far.
+async fn sends(server: &DiscordServer, channel: &Channel) -> Vec<Call> {
+    server.calls_to("POST", &format!("/channels/{}/messages", channel.id())).await
+}
+
+/// H4: a 429 on a channel blocks that channel for its time, and nobody else.
+#[rstest]
+#[case::the_bots(Scope::User)]
+#[case::everybodys(Scope::Shared)]
+#[tokio::test]
+async fn a_limited_channel_holds_up_nobody_else(#[case] scope: Scope) {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    let gateway = between_with(&server, &agent, QUIET).start().await;
+    let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
+    let (hers, his) = (ada.direct().await, bob.direct().await);
+    let route = format!("/channels/{}/messages", hers.id());
+    let wait = Duration::from_secs(6);
+    server.fault(Fault::on("POST", &route).rate_limited(wait, scope)).await;
+
+    ada.dm("hello").await;
+    server.until("hers is refused", async || (!sends(&server, &hers).await.is_empty()).then_some(())).await;
+    bob.dm("hello").await;
+    hears(&server, &his, "Hello.").await;
+    hears(&server, &hers, "Hello.").await;
+
+    gateway.settles().await;
+    let (to_her, to_him) = (sends(&server, &hers).await, sends(&server, &his).await);
+    assert_eq!(to_her.iter().map(|call| call.status).collect::<Vec<_>>(), [Some(429), Some(200)]);
+    assert!(to_her[1].at - to_her[0].at >= wait.as_secs_f64(), "it was tried again before its time");
+    assert!(to_him[0].at < to_her[1].at, "he waited for her");
+    assert_eq!(to_him.len(), 1);
+}
+
+/// H4: a 429 for the whole bot blocks all of it for its time, and each is sent once then.
+#[tokio::test]
+async fn a_global_limit_holds_up_everybody_for_its_time() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    let gateway = between_with(&server, &agent, QUIET).start().await;
+    let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
+    let (hers, his) = (ada.direct().await, bob.direct().await);
+    let wait = Duration::from_secs(3);
+    server.fault(Fault::on("POST", "/channels/*/messages").rate_limited(wait, Scope::Global)).await;
+
+    ada.dm("hello").await;
+    server.until("hers is refused", async || (!sends(&server, &hers).await.is_empty()).then_some(())).await;
+    bob.dm("hello").await;
+    hears(&server, &his, "Hello.").await;
+    hears(&server, &hers, "Hello.").await;
+
+    gateway.settles().await;
+    let (to_her, to_him) = (sends(&server, &hers).await, sends(&server, &his).await);
+    assert_eq!((to_her.len(), to_him.len()), (2, 1));
+    let refused = to_her[0].at;
+    for call in [&to_her[1], &to_him[0]] {
+        assert!(call.at - refused >= wait.as_secs_f64(), "it was called before the limit was over");
+    }
+}
+
+/// H5: how long a channel is blocked survives the process; it is not tried before.
+#[tokio::test]
+async fn a_block_survives_a_restart() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    let mut gateway = between_with(&server, &agent, QUIET).start().await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+    let wait = Duration::from_secs(10);
+    server.fault(Fault::on("POST", "/channels/*/messages").rate_limited(wait, Scope::User)).await;
+
+    ada.dm("hello").await;
+    server.until("it is refused", async || sends(&server, &chat).await.first()?.status).await;
+    rejoinder_tests::eventually("the refusal is written down", async || {
+        gateway.explain(&gateway.only_turn()).contains("429").then_some(())
+    })
+    .await;
+    gateway.stop().await;
+    gateway.restart().await;
+    hears(&server, &chat, "Hello.").await;
+
+    gateway.settles().await;
+    let sends = sends(&server, &chat).await;
+    assert_eq!(sends.iter().map(|call| call.status).collect::<Vec<_>>(), [Some(429), Some(200)]);
+    assert!(sends[1].at - sends[0].at >= wait.as_secs_f64(), "it was tried again before its time");
+}
+
+/// What the headers announce is kept to, so that Discord refuses nothing.
+#[tokio::test]
+async fn what_the_headers_announce_is_kept_to() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
+    let gateway = between_with(&server, &agent, QUIET).start().await;
+    let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
+    server.limits("POST", "/channels/*/messages", 2, Duration::from_secs(1)).await;
+
+    for n in 0..6 {
+        ada.dm(&format!("{n}")).await;
+        bob.dm(&format!("{n}")).await;
+    }
+    for person in [&ada, &bob] {
+        let said = server.until_said(&person.direct().await, 6).await;
+        assert_eq!(said, ["echo 0", "echo 1", "echo 2", "echo 3", "echo 4", "echo 5"]);
+    }
+
+    gateway.settles().await;
+    assert_eq!(server.invalid_requests().await, 0, "calls were made that had to be refused");
+}
+
+/// The pace of our own (`pace = "discord"`) keeps within Discord's limits as they are documented.
+#[tokio::test]
+async fn the_documented_pace_is_kept() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    server.set(json!({ "global_limit": 50 })).await;
+    server.limits("POST", "/channels/*/messages", 5, Duration::from_secs(5)).await;
+    let section = discord(&server, "pace = \"discord\"\nstreaming = \"off\"");
+    let gateway = Gateway::builder().config(&section).config(&agent.section()).start().await;
+    let ada = server.person("Ada").await;
+
+    for n in 0..7 {
+        ada.dm(&format!("hello {n}")).await;
+    }
+    server.until_said(&ada.direct().await, 7).await;
+
+    gateway.settles().await;
+    assert_eq!(server.invalid_requests().await, 0);
+}
+
+/// E4, H4: a flood in one channel, which Discord limits, is answered at Discord's pace; the others at theirs.
+#[tokio::test]
+async fn a_flood_in_one_channel_is_no_flood_in_the_others() {
+    const FLOOD: usize = 15;
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
+    let gateway = between_with(&server, &agent, QUIET).start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let eve = server.person("Eve").await;
+    server.limits("POST", "/channels/*/messages", 5, Duration::from_secs(8)).await;
+
+    let flood = format!("{} flood {{}}", server.bot_mention());
+    server.all_say(&[(eve, general.clone())], FLOOD, &flood).await;
+    agent.called(1).await;
+    let crowd = server.crowd(30).await;
+    server.all_say(&crowd, 1, "hello").await;
+    for (_, chat) in &crowd {
+        hears(&server, chat, "echo hello").await;
+    }
+    let meanwhile = server.said(&general).await.len();
+    server.until_said(&general, FLOOD).await;
+
+    gateway.settles().await;
+    assert!(meanwhile < FLOOD, "the others waited for the end of the flood");
+    let said = server.said(&general).await;
+    let numbers: Vec<_> = said.iter().map(|text| text.rsplit(' ').next().unwrap().parse::<usize>().unwrap()).collect();
+    assert_eq!(numbers, (0..FLOOD).collect::<Vec<_>>());
+    assert_eq!(server.invalid_requests().await, 0);
+}
+
+/// A channel that refuses everything is a long way from a ban: nothing is tried again that was refused for good.
+#[tokio::test]
+async fn refusals_are_a_long_way_from_a_ban() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    let gateway = between_with(&server, &agent, QUIET).start().await;
+    let closed = server.guild("Friends").await.channel("closed").await;
+    closed.denies(&["send_messages"]).await;
+    let eve = server.person("Eve").await;
+
+    server.all_say(&[(eve, closed)], 40, &format!("{} hello", server.bot_mention())).await;
+    rejoinder_tests::eventually("all are given up", async || (gateway.undeliverable() == 40).then_some(())).await;
+
+    let refused = server.invalid_requests().await;
+    assert!(refused <= 40 * 4, "{refused} refusals for 40 messages");
+}

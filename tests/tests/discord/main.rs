@@ -1,0 +1,66 @@
+//! End to end on Discord: the real binary, against a Discord that fails on demand.
+
+mod access;
+mod answers;
+mod backlog;
+mod connections;
+mod crashes;
+mod crowd;
+mod deferrals;
+mod failures;
+mod files;
+mod interactions;
+mod limits;
+mod outages;
+mod servers;
+mod setup;
+mod streaming;
+mod threads;
+
+use rejoinder_discord_server::{Channel, DiscordServer, Message};
+use rejoinder_tests::{Gateway, GatewayBuilder, ScriptedAgent};
+
+const SILENT: &str = "I have nothing to add to that.";
+const FAILED: &str = "Sorry, I could not finish that. Please try again.";
+const LATE: &str = "Sorry, that took too long. Please try again.";
+const DEFERRAL: &str = "Still working on this.";
+
+/// The section of the channel `discord.test`, which lets everybody in, with more keys.
+fn discord(server: &DiscordServer, keys: &str) -> String {
+    let unless_set =
+        |key: &str, value: &str| if keys.contains(key) { String::new() } else { format!("{key} = {value}") };
+    let policy = unless_set("dm_policy", "\"open\"");
+    let pace = unless_set("pace", "\"server\"");
+    format!(
+        "[channels.discord.test]\ntoken = \"{}\"\napi_url = \"{}\"\n{pace}\n{policy}\n{keys}\n",
+        server.token(),
+        server.api_url()
+    )
+}
+
+/// A gateway between `server` and `agent`, to be started.
+fn between(server: &DiscordServer, agent: &ScriptedAgent) -> GatewayBuilder {
+    Gateway::builder().config(&discord(server, "")).config(&agent.section())
+}
+
+/// As [`between`], with more keys of the channel.
+fn between_with(server: &DiscordServer, agent: &ScriptedAgent, keys: &str) -> GatewayBuilder {
+    Gateway::builder().config(&discord(server, keys)).config(&agent.section())
+}
+
+/// Waits until there is a message of this kind in a channel.
+async fn finds(server: &DiscordServer, channel: &Channel, about: &str, is_it: impl Fn(&Message) -> bool) -> Message {
+    server.until(about, async || server.visible(channel).await.into_iter().find(|message| is_it(message))).await
+}
+
+/// Waits until the bot has said exactly this in a channel.
+async fn hears(server: &DiscordServer, channel: &Channel, words: &str) -> Message {
+    let about = format!("it says `{words}`");
+    finds(server, channel, &about, |message| message.ours && !message.loading && message.content == words).await
+}
+
+/// Waits until the bot has said nothing but this in a channel.
+async fn says_only(server: &DiscordServer, channel: &Channel, words: &[&str]) {
+    let about = format!("it says {words:?} and nothing else");
+    server.until(&about, async || (server.said(channel).await == words).then_some(())).await;
+}

@@ -1,0 +1,150 @@
+//! Servers, and who else is in them.
+
+use rejoinder_discord_server::DiscordServer;
+use rejoinder_tests::ScriptedAgent;
+use serde_json::json;
+
+use crate::{between, between_with, hears};
+
+/// B5, L4: what is directed at the bot is answered, as a reply to it; the rest is nobody's business.
+#[tokio::test]
+async fn a_server_is_answered_when_it_asks() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Here.").await);
+    let gateway = between(&server, &agent).start().await;
+    let guild = server.guild("Friends").await;
+    let general = guild.channel("general").await;
+    let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
+
+    ada.says(&general, "nice weather").await;
+    ada.says(&general, "@everyone look at this").await;
+    ada.says(&general, &format!("<@{}> are you there?", bob.id())).await;
+    let mention = ada.mentions(&general, "are you there?").await;
+    let answer = hears(&server, &general, "Here.").await;
+    let reply = bob.replies(&answer, "thank you").await;
+    server.until_said(&general, 2).await;
+    let role = ada.says(&general, &format!("<@&{}> one more", guild.bot_role())).await;
+    server.until_said(&general, 3).await;
+
+    gateway.settles().await;
+    let answers: Vec<_> = server.visible(&general).await.into_iter().filter(|message| message.ours).collect();
+    let asked: Vec<_> = answers.into_iter().map(|answer| answer.reply_to).collect();
+    assert_eq!(asked, [Some(mention.id), Some(reply.id), Some(role.id)]);
+    assert_eq!(agent.calls().len(), 3);
+}
+
+/// B5: with `group_policy = "all"` the agent hears everything, and owes an answer to what is directed at it.
+#[tokio::test]
+async fn what_is_overheard_is_told_and_owed_nothing() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("NO_REPLY").await);
+    let gateway = between_with(&server, &agent, "group_policy = \"all\"").start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+
+    ada.says(&general, "nice weather").await;
+    agent.called(1).await;
+    ada.mentions(&general, "what do you think?").await;
+    hears(&server, &general, crate::SILENT).await;
+
+    gateway.settles().await;
+    assert_eq!(server.said(&general).await, [crate::SILENT]);
+    assert!(agent.calls()[0].told().contains("nice weather"));
+}
+
+/// O1: another bot is owed nothing, and no agent runs for it; nor for a webhook.
+#[tokio::test]
+async fn two_bots_do_not_answer_each_other_for_ever() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
+    let gateway = between(&server, &agent).start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let (ada, chatterbox) = (server.person("Ada").await, server.another_bot("Chatterbox").await);
+
+    chatterbox.mentions(&general, "hello, colleague").await;
+    chatterbox.dm("hello, colleague").await;
+    ada.posts_by_webhook(&general, &format!("{} hello", server.bot_mention())).await;
+    ada.mentions(&general, "hello").await;
+    server.until_said(&general, 1).await;
+
+    gateway.settles().await;
+    assert_eq!(agent.calls().len(), 1);
+    assert_eq!(server.said(&general).await.len(), 1);
+}
+
+/// O1: a bot that the operator names is answered like a person; our own messages never are.
+#[tokio::test]
+async fn a_bot_that_is_allowed_is_answered() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello, colleague.").await);
+    let chatterbox = server.another_bot("Chatterbox").await;
+    let keys = format!("allow_bots = [\"{}\"]", chatterbox.username());
+    let gateway = between_with(&server, &agent, &keys).start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+
+    chatterbox.mentions(&general, "hello").await;
+    hears(&server, &general, "Hello, colleague.").await;
+
+    gateway.settles().await;
+    assert_eq!(agent.calls().len(), 1);
+}
+
+/// A reaction to an answer owes nothing, and says something only to an agent that wants to know.
+#[tokio::test]
+async fn a_reaction_to_an_answer_owes_nothing() {
+    for tells in [false, true] {
+        let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+        let gateway = between_with(&server, &agent, &format!("tell_reactions = {tells}")).start().await;
+        let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
+        let chat = ada.direct().await;
+
+        ada.dm("hello").await;
+        let answer = hears(&server, &chat, "Hello.").await;
+        gateway.settles().await;
+        ada.reacts(&answer, "👍").await;
+        // Events come in order: once Bob is answered, the reaction is in.
+        bob.dm("hello").await;
+        hears(&server, &bob.direct().await, "Hello.").await;
+        agent.called(if tells { 3 } else { 2 }).await;
+
+        gateway.settles().await;
+        assert_eq!(agent.calls().len(), if tells { 3 } else { 2 });
+    }
+}
+
+/// A server that the bot is invited to while it runs is answered from then on; one it is removed from is no trouble.
+#[tokio::test]
+async fn servers_come_and_go() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
+    let gateway = between(&server, &agent).start().await;
+    let ada = server.person("Ada").await;
+
+    let late = server.guild("Latecomers").await;
+    let general = late.channel("general").await;
+    ada.mentions(&general, "welcome").await;
+    server.until_said(&general, 1).await;
+    gateway.settles().await;
+    late.kicks_the_bot().await;
+    ada.dm("still there?").await;
+    hears(&server, &ada.direct().await, "echo still there?").await;
+
+    gateway.settles().await;
+    assert!(gateway.readiness().await.0);
+}
+
+/// E4: an event that nobody can read, and one of a kind from the future, hold up nobody.
+#[tokio::test]
+async fn a_poisonous_event_blocks_nobody() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    let gateway = between(&server, &agent).start().await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+
+    server.event("MESSAGE_CREATE", &json!({ "id": "not a number", "channel_id": chat.id(), "author": [] })).await;
+    server.event("MESSAGE_CREATE", &json!({ "channel_id": chat.id() })).await;
+    server.event("INTERACTION_CREATE", &json!({ "id": "1", "type": 2, "token": "t", "data": "nothing" })).await;
+    server.event("GUILD_CREATE", &json!({ "id": [], "channels": 7 })).await;
+    server.event("A_KIND_FROM_THE_FUTURE", &json!({ "anything": true })).await;
+    ada.dm("hello").await;
+    hears(&server, &chat, "Hello.").await;
+
+    gateway.settles().await;
+    assert_eq!(agent.calls().len(), 1);
+    assert_eq!(server.sessions().await.connections, 1);
+}

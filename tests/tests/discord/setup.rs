@@ -1,0 +1,158 @@
+//! What the application needs, and what is said when it has not got it.
+
+use rejoinder_discord_server::{DiscordServer, Fault};
+use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
+use serde_json::json;
+
+use crate::{between, between_with, hears};
+
+/// D17, F4: without the MESSAGE CONTENT intent readiness says what to switch on; what is said to the bot is
+/// answered all the same.
+#[tokio::test]
+async fn hidden_content_is_named() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    server.set(json!({ "message_content": false })).await;
+    let mut gateway = between_with(&server, &agent, "group_policy = \"all\"").prepare();
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+
+    gateway.spawn(&[]);
+    server.until_connected().await;
+    ada.says(&general, "nice weather").await;
+    ada.mentions(&general, "are you there?").await;
+    ada.dm("are you there?").await;
+    hears(&server, &general, "Hello.").await;
+    hears(&server, &ada.direct().await, "Hello.").await;
+    let said = gateway.complains("MESSAGE CONTENT INTENT").await;
+
+    gateway.settles().await;
+    assert!(said.contains("discord.test"), "{said}");
+    assert!(gateway.log().contains("MESSAGE CONTENT INTENT"), "the log does not say so");
+    assert_eq!(agent.calls().len(), 2);
+}
+
+/// An operator who does not want to read everything is not told to.
+#[tokio::test]
+async fn who_does_not_ask_for_the_content_is_ready_without_it() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    server.set(json!({ "message_content": false })).await;
+    let gateway = between_with(&server, &agent, "message_content = false").start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let ada = server.person("Ada").await;
+
+    ada.says(&general, "nice weather").await;
+    ada.mentions(&general, "are you there?").await;
+    hears(&server, &general, "Hello.").await;
+
+    gateway.settles().await;
+    assert!(gateway.readiness().await.0, "{}", gateway.readiness().await.1);
+}
+
+/// The commands are registered for everybody, or for the servers that the operator names.
+#[tokio::test]
+async fn the_commands_are_registered_where_the_operator_wants_them() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    let guild = server.guild("Friends").await;
+    let expected = ["ask", "help", "new", "status", "stop"];
+    let registered = async |of: Option<&rejoinder_discord_server::Guild>| {
+        let mut names = server.commands(of).await;
+        names.sort();
+        names
+    };
+
+    let everywhere = between(&server, &agent).start().await;
+    server.until("they are there", async || (registered(None).await == expected).then_some(())).await;
+    assert!(registered(Some(&guild)).await.is_empty());
+    drop(everywhere);
+
+    let keys = format!("command_guilds = [\"{}\"]", guild.id());
+    let _here = between_with(&server, &agent, &keys).start().await;
+    server.until("they are there", async || (registered(Some(&guild)).await == expected).then_some(())).await;
+}
+
+/// D17: not ready before Discord has proved that events come in; no session is begun when none is left today.
+#[tokio::test]
+async fn it_is_not_ready_while_no_session_may_be_begun() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    server.set(json!({ "identify_remaining": 0, "identify_reset_after": 3600.0 })).await;
+    let mut gateway = between(&server, &agent).prepare();
+
+    gateway.spawn(&[]);
+    let asked = async || (!server.calls_to("GET", "/gateway/bot").await.is_empty()).then_some(());
+    server.until("it asks how many are left", asked).await;
+    let said = gateway.complains("60 minutes").await;
+
+    assert!(said.contains("discord.test"), "{said}");
+    assert_eq!(server.sessions().await.identifies, 0);
+}
+
+/// D17, F3: a Discord that cannot be reached at the start is named, and found when it is there.
+#[tokio::test]
+async fn a_start_without_discord_goes_on_when_it_is_there() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    server.fault(Fault::on_everything().failed(503).always()).await;
+    let mut gateway = between(&server, &agent).prepare();
+
+    gateway.spawn(&[]);
+    eventually("it listens", async || gateway.http().get(gateway.url()).send().await.ok().map(drop)).await;
+    gateway.complains("discord.test").await;
+    server.lift_all().await;
+    gateway.is_ready().await;
+
+    let ada = server.person("Ada").await;
+    ada.dm("hello").await;
+    hears(&server, &ada.direct().await, "Hello.").await;
+    gateway.settles().await;
+}
+
+/// 401: the channel pauses, readiness says so, nothing is hammered, and the token is nowhere.
+#[tokio::test]
+async fn a_token_that_is_refused_is_named() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    let gateway = between(&server, &agent).start().await;
+    let ada = server.person("Ada").await;
+
+    let refused = Fault::on_everything().refused(401, 0, "401: Unauthorized").always();
+    server.fault(refused).await;
+    server.gateway(rejoinder_discord_server::Gateway::Close(4004)).await;
+    let said = gateway.complains("token").await;
+    server.lift_all().await;
+    eventually("it is ready again", async || gateway.readiness().await.0.then_some(())).await;
+    ada.dm("hello").await;
+    hears(&server, &ada.direct().await, "Hello.").await;
+
+    gateway.settles().await;
+    assert!(said.contains("discord.test"), "{said}");
+    assert!(server.invalid_requests().await < 20, "it was asked {} times", server.invalid_requests().await);
+    let shown = format!("{}{said}{}", gateway.log(), gateway.metrics().await);
+    assert!(!shown.contains(server.token()), "the token is shown");
+}
+
+/// 401 to what is sent: the channel pauses, readiness says so, and the answer is kept for when it is heard again.
+#[tokio::test]
+async fn an_answer_waits_for_a_token_that_is_heard() {
+    let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
+    let keys = "streaming = \"off\"";
+    let gateway = Gateway::builder()
+        .time_passes_faster(10)
+        .config(&crate::discord(&server, keys))
+        .config(&agent.section())
+        .config("[guard]\nsoft_deadline = \"off\"\n")
+        .start()
+        .await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+
+    let refused = Fault::on("POST", "/channels/*/messages").refused(401, 0, "401: Unauthorized").always();
+    server.fault(refused).await;
+    ada.dm("hello").await;
+    gateway.complains("token").await;
+    let tried = server.calls_to("POST", "/messages").await.len();
+    server.lift_all().await;
+    hears(&server, &chat, "Hello.").await;
+
+    gateway.settles().await;
+    assert_eq!(server.said(&chat).await, ["Hello."]);
+    assert!(tried <= 3, "it was tried {tried} times while the token was refused");
+    eventually("it is ready again", async || gateway.readiness().await.0.then_some(())).await;
+}

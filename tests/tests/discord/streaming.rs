@@ -1,0 +1,115 @@
+//! Answers that can be read while they are written.
+
+use rejoinder_discord_server::{DiscordServer, Fault};
+use rejoinder_tests::{Gateway, ModelServer, Script, ScriptedAgent};
+use rstest::rstest;
+
+use crate::{FAILED, between_with, discord, finds, hears, says_only};
+
+const STREAMED: &str = "one two three four five six seven eight nine ten";
+
+async fn streaming(how: &str) -> (DiscordServer, ModelServer, Gateway) {
+    let (server, model) = tokio::join!(DiscordServer::start(), ModelServer::start());
+    let section = discord(&server, &format!("streaming = \"{how}\""));
+    let gateway = Gateway::builder().config(&section).config(&model.section()).start().await;
+    (server, model, gateway)
+}
+
+/// A4, B13: the last state is the whole answer, in one message, whatever was shown before.
+#[rstest]
+#[case::edits("edit")]
+#[case::off("off")]
+#[tokio::test]
+async fn what_is_streamed_ends_as_the_whole_answer(#[case] how: &str) {
+    let (server, _model, gateway) = streaming(how).await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+
+    ada.dm("zebra-stream").await;
+    let answer = hears(&server, &chat, STREAMED).await;
+
+    gateway.settles().await;
+    assert_eq!(server.said(&chat).await, [STREAMED]);
+    let versions = answer.versions;
+    assert!(versions.iter().all(|version| STREAMED.starts_with(version.trim_end_matches(" …"))), "{versions:?}");
+    assert_eq!(versions.len() > 1, how == "edit", "{versions:?}");
+}
+
+/// A4, B8, B13: what was shown of an answer that failed does not stay beside the fallback.
+#[tokio::test]
+async fn a_draft_of_nothing_is_taken_back() {
+    let server = DiscordServer::start().await;
+    let agent = ScriptedAgent::start(|_, _| Script::Stalls).await;
+    let gateway = Gateway::builder()
+        .config(&discord(&server, "streaming = \"edit\""))
+        .config(&agent.section_with("idle_timeout = \"2s\""))
+        .start()
+        .await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+
+    ada.dm("hello").await;
+    hears(&server, &chat, "I am").await;
+    hears(&server, &chat, FAILED).await;
+
+    gateway.settles().await;
+    says_only(&server, &chat, &[FAILED]).await;
+}
+
+/// B13, D1: a draft that a process left behind becomes the answer of the next one.
+#[tokio::test]
+async fn a_draft_outlives_the_process_and_becomes_the_answer() {
+    let server = DiscordServer::start().await;
+    let agent = ScriptedAgent::start(|_, number| match number {
+        0 => Script::Stalls,
+        _ => Script::Replies("All of it.".to_owned()),
+    })
+    .await;
+    let mut gateway = between_with(&server, &agent, "streaming = \"edit\"").time_passes_faster(10).start().await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+
+    ada.dm("hello").await;
+    let draft = hears(&server, &chat, "I am").await;
+    let notices = server.typing(&chat).await;
+    // Which message is the draft is written down after it was sent.
+    server.until("it goes on typing", async || (server.typing(&chat).await > notices).then_some(())).await;
+    gateway.kill();
+    gateway.restart().await;
+    let answer = hears(&server, &chat, "All of it.").await;
+
+    gateway.settles().await;
+    assert_eq!(answer.id, draft.id);
+    says_only(&server, &chat, &["All of it."]).await;
+}
+
+/// A4: while edits are refused the answer still comes, whole.
+#[tokio::test]
+async fn a_draft_that_cannot_be_edited_costs_nobody_the_answer() {
+    let (server, _model, gateway) = streaming("edit").await;
+    let ada = server.person("Ada").await;
+    let chat = ada.direct().await;
+
+    server.fault(Fault::on("PATCH", "/channels/*/messages/*").failed(502).times(2)).await;
+    ada.dm("zebra-stream").await;
+    hears(&server, &chat, STREAMED).await;
+
+    gateway.settles().await;
+    says_only(&server, &chat, &[STREAMED]).await;
+}
+
+/// B8, B13: somebody deletes what is being written: the answer comes all the same, once.
+#[tokio::test]
+async fn a_draft_that_is_deleted_costs_nobody_the_answer() {
+    let (server, _model, gateway) = streaming("edit").await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let (ada, moderator) = (server.person("Ada").await, server.person("Mod").await);
+
+    ada.mentions(&general, "zebra-stream").await;
+    let draft = finds(&server, &general, "the draft", |message| message.ours).await;
+    moderator.deletes(&draft).await;
+    hears(&server, &general, STREAMED).await;
+
+    gateway.settles().await;
+    says_only(&server, &general, &[STREAMED]).await;
+}
