@@ -20,6 +20,9 @@ use crate::{
 /// How long one hint may take. A final signal waits for one that is on its way, so that none comes after it.
 const HINT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// An answer that comes sooner needs no notice that somebody is typing, and does not wait for one.
+const TYPING_AFTER: Duration = Duration::from_millis(200);
+
 /// The least pause before a hint that could not be shown is tried again.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
@@ -138,6 +141,10 @@ impl Typing {
             let (core, turn, ended) = (Arc::clone(core), turn.clone(), ended.clone());
             async move {
                 let until = ended.clone();
+                tokio::select! {
+                    () = core.clock.sleep(TYPING_AFTER) => {}
+                    () = ended.cancelled() => return,
+                }
                 while !ended.is_cancelled() {
                     core.hint(&turn, Action::Typing { on: true }, Class::Typing, Some(&until)).await;
                     tokio::select! {

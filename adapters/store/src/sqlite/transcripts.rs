@@ -12,14 +12,14 @@ use rejoinder_core::{
     store::{TranscriptLine, Transition},
 };
 
-/// How many sessions are kept.
-const SESSIONS: usize = 128;
+/// How many sessions are kept: more than usually talk at once, or each of their turns reads its lines again.
+const SESSIONS: usize = 2048;
 
 /// How many lines of each.
 const LINES: usize = 64;
 
 /// How many bytes of text of each.
-const BYTES: usize = 32 * 1024;
+const BYTES: usize = 16 * 1024;
 
 /// A line with what it is found and ordered by.
 #[derive(Clone, Debug)]
