@@ -50,7 +50,7 @@ pub use crate::{
     },
     key::Key,
     log::{Log, LogFormat, LogLevel},
-    lookup::{ConfigSource, DEFAULT_TOML, Environment, Loaded, Options, load},
+    lookup::{ConfigSource, DEFAULT_TOML, Environment, Loaded, Options, load, load_store},
     outbox::Outbox,
     problem::{ConfigErrors, Place, Problem},
     routing::Routing,

@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    Config,
+    Config, Store,
     node::{Node, Value, parse_default, parse_file, parse_variable},
     problem::{ConfigErrors, Place, Problem},
 };
@@ -99,6 +99,16 @@ pub enum ConfigSource {
     Defaults,
 }
 
+impl ConfigSource {
+    /// The folder of the file, as it was named; empty where it is the working directory, or there is no file.
+    fn folder(&self) -> &Path {
+        match self {
+            Self::File(path) => path.parent().unwrap_or(Path::new("")),
+            Self::Defaults => Path::new(""),
+        }
+    }
+}
+
 impl fmt::Display for ConfigSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -123,27 +133,10 @@ pub(crate) struct Surroundings<'a> {
 /// # Errors
 /// Everything that is wrong with it, each with its key and where it was set.
 pub fn load(options: &Options) -> Result<Loaded, ConfigErrors> {
-    let environment = &options.environment;
-    let mut tree = parse_default(DEFAULT_TOML);
-
-    let file = find(options)?;
-    let source = match &file {
-        None => ConfigSource::Defaults,
-        Some((path, text)) => {
-            let over = parse_file(text, path).map_err(ConfigErrors::new)?;
-            make_room(&mut tree, &over);
-            tree.overlay(over);
-            ConfigSource::File(path.clone())
-        }
-    };
-    let (overrides, mut problems) = apply_overrides(&mut tree, environment);
-
-    let config_dir = file.as_ref().and_then(|(path, _)| path.parent()).unwrap_or_else(|| Path::new(""));
-    let around = Surroundings {
-        environment,
-        working_dir: &options.working_dir,
-        config_dir: &options.working_dir.join(config_dir),
-    };
+    let Layers { tree, source, overrides, mut problems } = Layers::find(options)?;
+    let config_dir = options.working_dir.join(source.folder());
+    let around =
+        Surroundings { environment: &options.environment, working_dir: &options.working_dir, config_dir: &config_dir };
     match Config::read(tree, &around) {
         Ok(config) if problems.is_empty() => Ok(Loaded { config, source, overrides }),
         Ok(_) => Err(ConfigErrors::new(problems)),
@@ -151,6 +144,48 @@ pub fn load(options: &Options) -> Result<Loaded, ConfigErrors> {
             problems.extend(more);
             Err(ConfigErrors::new(problems))
         }
+    }
+}
+
+/// Finds the configuration and reads where rows are kept, and nothing else of it: for those who only look at rows,
+/// and may have none of its secrets.
+///
+/// # Errors
+/// What is wrong with the file as a whole, with an override, or with `[store]`.
+pub fn load_store(options: &Options) -> Result<Store, ConfigErrors> {
+    let Layers { tree, mut problems, .. } = Layers::find(options)?;
+    match Store::read(&tree) {
+        Ok(store) if problems.is_empty() => Ok(store),
+        Ok(_) => Err(ConfigErrors::new(problems)),
+        Err(more) => {
+            problems.extend(more);
+            Err(ConfigErrors::new(problems))
+        }
+    }
+}
+
+/// Defaults, file and environment, one over the other.
+struct Layers {
+    tree: Node,
+    source: ConfigSource,
+    overrides: Vec<String>,
+    problems: Vec<Problem>,
+}
+
+impl Layers {
+    fn find(options: &Options) -> Result<Self, ConfigErrors> {
+        let mut tree = parse_default(DEFAULT_TOML);
+        let source = match find(options)? {
+            None => ConfigSource::Defaults,
+            Some((path, text)) => {
+                let over = parse_file(&text, &path).map_err(ConfigErrors::new)?;
+                make_room(&mut tree, &over);
+                tree.overlay(over);
+                ConfigSource::File(path)
+            }
+        };
+        let (overrides, problems) = apply_overrides(&mut tree, &options.environment);
+        Ok(Self { tree, source, overrides, problems })
     }
 }
 

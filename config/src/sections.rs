@@ -1,11 +1,11 @@
 //! The whole configuration, section by section.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Admin, Agent, Channels, Guard, Log, Outbox, PLATFORMS, Routing, Server, Store,
+    Admin, Agent, Channels, Environment, Guard, Log, Outbox, PLATFORMS, Routing, Server, Store,
     check::{Names, Section},
     key::Key,
     lookup::Surroundings,
@@ -81,6 +81,17 @@ impl Config {
             }
             _ => Err(reader.problems),
         }
+    }
+}
+
+impl Store {
+    /// Reads and checks this section alone, which holds no secrets and names nothing of the others.
+    pub(crate) fn read(tree: &Node) -> Result<Self, Vec<Problem>> {
+        let (environment, nowhere) = (Environment::default(), Path::new(""));
+        let around = Surroundings { environment: &environment, working_dir: nowhere, config_dir: nowhere };
+        let names = Names::default();
+        let mut reader = Reader { around: &around, names: &names, problems: Vec::new() };
+        section(tree, "store", &mut reader).filter(|_| reader.problems.is_empty()).ok_or(reader.problems)
     }
 }
 

@@ -154,14 +154,18 @@ fn in_one_thread(command: impl Future<Output = Result<(), Failure>>) -> Result<(
 }
 
 impl Global {
-    /// The configuration, with what the command line says over it.
-    fn load(&self) -> Result<Loaded, Failure> {
-        let options = Options {
+    /// Where the configuration is looked for.
+    fn options(&self) -> Result<Options, Failure> {
+        Ok(Options {
             path: self.config.clone(),
             working_dir: std::env::current_dir().context("the working directory is unknown")?,
             environment: Environment::of_process(),
-        };
-        let mut loaded = rejoinder_config::load(&options)?;
+        })
+    }
+
+    /// The configuration, with what the command line says over it.
+    fn load(&self) -> Result<Loaded, Failure> {
+        let mut loaded = rejoinder_config::load(&self.options()?)?;
         let log = &mut loaded.config.log;
         log.format = match self.log_format {
             Some(Format::Text) => LogFormat::Text,

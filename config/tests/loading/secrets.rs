@@ -100,3 +100,24 @@ fn a_secret_is_not_seen_in_an_error(#[case] toml: &str) {
     assert!(!errors.to_string().contains("sesame"), "{errors}");
     assert!(!format!("{errors:?}").contains("sesame"), "{errors:?}");
 }
+
+#[test]
+fn whoever_only_looks_at_rows_needs_no_secrets() {
+    let machine = Machine::with_toml(
+        "[store]\nurl = \"sqlite:elsewhere.db\"\n[channels.webhook.siri]\ntoken = { env = \"SIRI_TOKEN\" }",
+    );
+
+    assert!(machine.load().is_err());
+    let store = rejoinder_config::load_store(&machine.options).expect("the section is right");
+
+    assert_eq!(store.url.path("/data".as_ref()), std::path::Path::new("/data/elsewhere.db"));
+}
+
+#[test]
+fn what_is_wrong_with_the_rows_place_is_said_without_secrets_too() {
+    let machine = Machine::with_toml("[store]\nurl = \"redis:6379\"");
+
+    let error = rejoinder_config::load_store(&machine.options).expect_err("it is wrong").to_string();
+
+    assert!(error.contains("store.url"), "{error}");
+}

@@ -17,7 +17,6 @@ use crate::{
     http::page,
     time,
     view::{DeliveryDetail, RunDetail, TurnDetail, TurnExplanation, TurnItem, TurnList},
-    wiring,
 };
 
 #[derive(Debug, Subcommand)]
@@ -108,10 +107,11 @@ impl Database {
         let path = if let Some(path) = &self.database {
             path.clone()
         } else {
-            let loaded = global.load().inspect_err(|_| {
+            // Whoever looks at turns may have none of the gateway's secrets.
+            let store = rejoinder_config::load_store(&global.options()?).inspect_err(|_| {
                 eprintln!("hint: --database FILE reads a database without the configuration");
             })?;
-            wiring::database(&loaded.config, &global.data_dir()?)
+            store.url.path(&global.data_dir()?)
         };
         Ok(SqliteStore::open_read_only(path).await.map_err(anyhow::Error::new)?)
     }
