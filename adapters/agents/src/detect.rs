@@ -1,13 +1,13 @@
-//! Servers that answer on this machine or where the environment points: what `rejoinder init` offers.
+//! Servers that answer, and the models that they have: what `rejoinder init` offers and `rejoinder doctor` looks at.
 
 use std::time::Duration;
 
-use reqwest::{StatusCode, header::AUTHORIZATION};
+use reqwest::{Response, StatusCode, header::AUTHORIZATION};
 use secrecy::SecretString;
 use serde::Deserialize;
 use url::Url;
 
-use crate::openai::bearer;
+use crate::openai::{bearer, chain};
 
 /// How long one server may take.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -64,6 +64,82 @@ pub async fn find_local(http: &reqwest::Client, places: &Places) -> Vec<Found> {
     environment.into_iter().chain(ollama).collect()
 }
 
+/// Why a server's models are not known. Nothing in it says a key or a password.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelsError {
+    /// Nobody answers.
+    #[error("it cannot be reached: {0}")]
+    Unreachable(String),
+    /// It wants a key, or another one. The HTTP status.
+    #[error("it refuses the key ({0})")]
+    KeyRefused(u16),
+    /// It fails. The HTTP status.
+    #[error("it answers {0}")]
+    Failing(u16),
+    /// It answers, and not with a list of models.
+    #[error("it does not list its models: {0}")]
+    NoList(String),
+}
+
+/// Whether a server has a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Knows {
+    /// It has it.
+    Yes,
+    /// It says that there is no such model. The ones that it lists.
+    No(Vec<String>),
+    /// It does not list it, and may take it all the same. The ones that it lists.
+    Unlisted(Vec<String>),
+}
+
+/// Asks a server whether it has `model`. No turn is put before it.
+///
+/// # Errors
+/// When it does not list its models.
+pub async fn knows_model(
+    http: &reqwest::Client,
+    base_url: &Url,
+    key: Option<&SecretString>,
+    model: &str,
+) -> Result<Knows, ModelsError> {
+    let listed = list_models(http, base_url, key).await?;
+    // Ollama lists what has no tag with the one that it takes then.
+    if listed.iter().any(|listed| listed == model || listed.strip_suffix(":latest") == Some(model)) {
+        return Ok(Knows::Yes);
+    }
+    // Some take any name and list one; only some can be asked about one model.
+    let Ok(response) = get(http, base_url, key, &["models", model]).await else { return Ok(Knows::Unlisted(listed)) };
+    Ok(match response.status() {
+        status if status.is_success() => Knows::Yes,
+        StatusCode::NOT_FOUND if is_about_model(&body(response).await.unwrap_or_default()) => Knows::No(listed),
+        _ => Knows::Unlisted(listed),
+    })
+}
+
+/// The models of a server, in its own order.
+///
+/// # Errors
+/// When it does not list them.
+pub async fn list_models(
+    http: &reqwest::Client,
+    base_url: &Url,
+    key: Option<&SecretString>,
+) -> Result<Vec<String>, ModelsError> {
+    let response = get(http, base_url, key, &["models"]).await?;
+    match response.status() {
+        status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+            return Err(ModelsError::KeyRefused(status.as_u16()));
+        }
+        status if status.is_server_error() => return Err(ModelsError::Failing(status.as_u16())),
+        status if !status.is_success() => return Err(ModelsError::NoList(format!("it answers {}", status.as_u16()))),
+        _ => {}
+    }
+    let body = body(response).await?;
+    let models: Models =
+        serde_json::from_slice(&body).map_err(|error| ModelsError::NoList(format!("it cannot be read: {error}")))?;
+    Ok(models.data.into_iter().map(|model| model.id).collect())
+}
+
 #[derive(Deserialize)]
 struct Models {
     #[serde(default)]
@@ -75,6 +151,22 @@ struct Model {
     id: String,
 }
 
+#[derive(Deserialize)]
+struct Failure {
+    error: Complaint,
+}
+
+#[derive(Deserialize)]
+struct Complaint {
+    #[serde(default)]
+    message: String,
+}
+
+/// Whether a server says that there is no such model, and not that there is no such address.
+fn is_about_model(body: &[u8]) -> bool {
+    serde_json::from_slice::<Failure>(body).is_ok_and(|failure| failure.error.message.to_lowercase().contains("model"))
+}
+
 async fn probe(
     http: &reqwest::Client,
     origin: Origin,
@@ -82,31 +174,39 @@ async fn probe(
     key: Option<&SecretString>,
 ) -> Option<Found> {
     let base_url = base_url?;
-    let models = tokio::time::timeout(TIMEOUT, models(http, base_url, key)).await.ok()??;
+    let models = match tokio::time::timeout(TIMEOUT, list_models(http, base_url, key)).await.ok()? {
+        Ok(models) => models,
+        Err(ModelsError::KeyRefused(_)) => Vec::new(),
+        Err(_) => return None,
+    };
     Some(Found { origin, base_url: base_url.clone(), models })
 }
 
-/// The models of a server. `None`: there is no server of this kind.
-async fn models(http: &reqwest::Client, base_url: &Url, key: Option<&SecretString>) -> Option<Vec<String>> {
+async fn get(
+    http: &reqwest::Client,
+    base_url: &Url,
+    key: Option<&SecretString>,
+    path: &[&str],
+) -> Result<Response, ModelsError> {
     let mut url = base_url.clone();
-    url.path_segments_mut().ok()?.pop_if_empty().push("models");
+    match url.path_segments_mut() {
+        Ok(mut segments) => segments.pop_if_empty().extend(path),
+        Err(()) => return Err(ModelsError::Unreachable("this is no web address".to_owned())),
+    };
     let mut request = http.get(url);
     if let Some(authorization) = key.and_then(|key| bearer(key).ok()) {
         request = request.header(AUTHORIZATION, authorization);
     }
-    let mut response = request.send().await.ok()?;
-    match response.status() {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Some(Vec::new()),
-        status if !status.is_success() => return None,
-        _ => {}
-    }
+    request.send().await.map_err(|error| ModelsError::Unreachable(chain(error)))
+}
+
+async fn body(mut response: Response) -> Result<Vec<u8>, ModelsError> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.ok()? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| ModelsError::Unreachable(chain(error)))? {
         body.extend_from_slice(&chunk);
         if body.len() > LARGEST_LIST {
-            return None;
+            return Err(ModelsError::NoList("it is too large".to_owned()));
         }
     }
-    let models: Models = serde_json::from_slice(&body).ok()?;
-    Some(models.data.into_iter().map(|model| model.id).collect())
+    Ok(body)
 }

@@ -23,6 +23,6 @@ mod detect;
 mod front_desk;
 mod openai;
 
-pub use detect::{Found, Origin, Places, find_local};
+pub use detect::{Found, Knows, ModelsError, Origin, Places, find_local, knows_model, list_models};
 pub use front_desk::{FrontDesk, Status};
-pub use openai::{OpenAi, OpenAiSettings, SettingsError};
+pub use openai::{OpenAi, OpenAiSettings, SettingsError, place};

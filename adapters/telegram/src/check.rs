@@ -1,14 +1,19 @@
 //! Who a token belongs to: for whoever sets a bot up, and for ourselves at every start.
 
+use rejoinder_core::Timestamp;
 use reqwest::Client;
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
-use teloxide::payloads::GetMe;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use teloxide::{
+    payloads::{GetMe, GetWebhookInfo},
+    requests::Payload,
+};
 use url::Url;
 
 use crate::{
     api::{Api, ApiError},
     options,
+    payload::WebhookInfo,
 };
 
 /// A bot, as `getMe` describes it (<https://core.telegram.org/bots/api#getme>).
@@ -52,11 +57,45 @@ pub enum CheckError {
     Unreachable(String),
 }
 
+/// Where a bot's updates are posted to, and how that goes (<https://core.telegram.org/bots/api#webhookinfo>).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Posting {
+    /// The address; `None`: updates wait to be asked for.
+    pub url: Option<String>,
+    /// How many updates wait.
+    pub pending: u64,
+    /// Why the last post that failed did so, in Telegram's words, and when.
+    pub last_error: Option<(String, Timestamp)>,
+}
+
 /// Asks Telegram who `token` belongs to.
 ///
 /// # Errors
 /// When it is nobody's, or nobody answers.
 pub async fn check(http: &Client, api_url: &Url, token: &SecretString) -> Result<BotProfile, CheckError> {
+    ask(http, api_url, token, &GetMe::new()).await
+}
+
+/// Asks Telegram where it posts the updates of the bot that `token` belongs to. No update is taken.
+///
+/// # Errors
+/// As [`check`].
+pub async fn check_posting(http: &Client, api_url: &Url, token: &SecretString) -> Result<Posting, CheckError> {
+    let info: WebhookInfo = ask(http, api_url, token, &GetWebhookInfo::new()).await?;
+    let failed_at = Timestamp::from_millis(info.last_error_date.unwrap_or_default().saturating_mul(1000));
+    Ok(Posting {
+        url: Some(info.url).filter(|url| !url.is_empty()),
+        pending: info.pending_update_count,
+        last_error: info.last_error_message.map(|why| (why, failed_at)),
+    })
+}
+
+async fn ask<P: Payload + Serialize, T: DeserializeOwned>(
+    http: &Client,
+    api_url: &Url,
+    token: &SecretString,
+    payload: &P,
+) -> Result<T, CheckError> {
     if !options::is_token(token.expose_secret()) {
         return Err(CheckError::Malformed);
     }
@@ -64,7 +103,7 @@ pub async fn check(http: &Client, api_url: &Url, token: &SecretString) -> Result
         return Err(CheckError::Unreachable(format!("`{}` is no web address", api_url.scheme())));
     }
     let api = Api::new(http.clone(), api_url.clone(), token.clone());
-    who_am_i(&api).await.map_err(|error| match error.refusal() {
+    api.call(payload).await.map_err(|error| match error.refusal() {
         Some(refusal) if refusal.is_about_token(true) => CheckError::Unknown,
         _ => CheckError::Unreachable(error.to_string()),
     })

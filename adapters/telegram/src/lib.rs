@@ -87,7 +87,7 @@ use self::{
     webhook::Door,
 };
 pub use self::{
-    check::{BotProfile, CheckError, check},
+    check::{BotProfile, CheckError, Posting, check, check_posting},
     options::{
         API_URL, Limits, MAX_POLL_TIMEOUT, Mode, OptionsError, Streaming, TelegramOptions, WebhookOptions, is_token,
     },

@@ -331,7 +331,7 @@ async fn read_body(response: &mut Response, most: usize) -> reqwest::Result<Vec<
 }
 
 /// An error with its causes, without the address, which may hold a password.
-fn chain(error: reqwest::Error) -> String {
+pub(crate) fn chain(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(&error);

@@ -32,6 +32,7 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
+pub(crate) use self::exchange::chain;
 use self::{
     dialect::Learned,
     exchange::{Report, Trouble},
@@ -105,16 +106,21 @@ impl OpenAiSettings {
         }
     }
 
-    /// The root without what may be secret in it.
     fn place(&self) -> Url {
-        let mut place = self.base_url.clone();
-        place.set_query(None);
-        place.set_fragment(None);
-        // Fails where there is no user to remove.
-        let _ = place.set_username("");
-        let _ = place.set_password(None);
-        place
+        place(&self.base_url)
     }
+}
+
+/// A root without what may be secret in it, for people to read.
+#[must_use]
+pub fn place(base_url: &Url) -> Url {
+    let mut place = base_url.clone();
+    place.set_query(None);
+    place.set_fragment(None);
+    // Fails where there is no user to remove.
+    let _ = place.set_username("");
+    let _ = place.set_password(None);
+    place
 }
 
 impl fmt::Debug for OpenAiSettings {

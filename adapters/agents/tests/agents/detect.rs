@@ -1,6 +1,6 @@
-//! What `rejoinder init` finds.
+//! What `rejoinder init` finds, and `rejoinder doctor` asks.
 
-use rejoinder_agents::{Origin, Places, find_local};
+use rejoinder_agents::{Knows, ModelsError, Origin, Places, find_local, knows_model};
 use serde_json::{Value, json};
 
 use crate::double::{Answer, Server, client};
@@ -29,4 +29,41 @@ async fn something_else_that_answers_is_not_taken_for_a_model() {
         let places = Places { ollama: other.base_url.clone(), ..Places::default() };
         assert_eq!(find_local(&client(), &places).await, []);
     }
+}
+
+/// Whether a server that answers like this has `llama3.1`.
+async fn asked(answers: impl IntoIterator<Item = Answer>) -> Result<Knows, ModelsError> {
+    let server = Server::answering(answers).await;
+    knows_model(&client(), &server.base_url, Some(&"sk-secret".into()), "llama3.1").await
+}
+
+fn list(ids: &[&str]) -> Answer {
+    let models: Vec<Value> = ids.iter().map(|id| json!({"id": id})).collect();
+    Answer::json(200, &json!({"object": "list", "data": models}))
+}
+
+#[tokio::test]
+async fn a_model_is_known_by_its_name_with_or_without_the_usual_tag() {
+    assert_eq!(asked([list(&["qwen3", "llama3.1"])]).await, Ok(Knows::Yes));
+    assert_eq!(asked([list(&["llama3.1:latest"])]).await, Ok(Knows::Yes));
+    assert_eq!(asked([list(&["qwen3"]), Answer::json(200, &json!({"id": "llama3.1"}))]).await, Ok(Knows::Yes));
+}
+
+#[tokio::test]
+async fn a_model_that_is_not_listed_is_unknown_only_where_the_server_says_so() {
+    let listed = vec!["qwen3".to_owned()];
+
+    let no_such_model = Answer::error(404, "The model `llama3.1` does not exist");
+    assert_eq!(asked([list(&["qwen3"]), no_such_model]).await, Ok(Knows::No(listed.clone())));
+    assert_eq!(asked([list(&["qwen3"]), Answer::error(404, "File Not Found")]).await, Ok(Knows::Unlisted(listed)));
+}
+
+#[tokio::test]
+async fn why_the_models_are_not_known_is_named() {
+    assert_eq!(asked([Answer::error(401, "no key")]).await, Err(ModelsError::KeyRefused(401)));
+    assert_eq!(asked([Answer::error(503, "loading")]).await, Err(ModelsError::Failing(503)));
+    assert!(matches!(asked([Answer::error(404, "not found")]).await, Err(ModelsError::NoList(_))));
+    let nowhere = "http://user:sesame@127.0.0.1:1/v1?key=sesame".parse().expect("an address");
+    let error = knows_model(&client(), &nowhere, None, "m").await.expect_err("nobody is there");
+    assert!(matches!(&error, ModelsError::Unreachable(why) if !why.contains("sesame")), "{error}");
 }

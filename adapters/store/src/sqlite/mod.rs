@@ -19,7 +19,7 @@ use rejoinder_core::{
 };
 use sqlx::SqlitePool;
 
-pub use open::{OpenError, OpenOptions};
+pub use open::{OpenError, OpenOptions, is_in_use, schema_version};
 
 use transcripts::Transcripts;
 use writer::{Outcome, Work, Writer};

@@ -22,6 +22,9 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/sqlite");
 /// How many connections read at once.
 const READERS: u32 = 3;
 
+/// How long somebody who only looks whether the lock is taken may keep us from it.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// Which database to open, and how.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
@@ -152,7 +155,13 @@ impl SqliteStore {
             std::fs::create_dir_all(directory)
                 .map_err(|source| OpenError::Directory { path: directory.to_owned(), source })?;
         }
-        let lock = lock(&path)?;
+        let lock = match lock(&path) {
+            Err(OpenError::InUse { .. }) => {
+                tokio::time::sleep(LOOK).await;
+                lock(&path)?
+            }
+            taken => taken?,
+        };
 
         let writing = writing(&path, busy_timeout);
         let mut connection = writing.connect().await.map_err(|source| OpenError::database(&path, source))?;
@@ -183,7 +192,7 @@ impl SqliteStore {
         let mut connection = readers.acquire().await.map_err(|source| OpenError::database(path, source))?;
         let found = version(&mut connection).await.map_err(|source| OpenError::database(path, source))?;
         drop(connection);
-        match (found, known()) {
+        match (found, schema_version()) {
             (found, known) if found > known => Err(OpenError::Newer { path: path.to_owned(), found, known }),
             (found, known) if found < known => Err(OpenError::Older { path: path.to_owned(), found, known }),
             _ => Ok(Self { readers, writer: None, clock: Arc::new(SystemClock), transcripts: Transcripts::default() }),
@@ -191,11 +200,32 @@ impl SqliteStore {
     }
 }
 
-/// Takes the lock that keeps a second process out, for as long as the file stays open.
-fn lock(path: &Path) -> Result<File, OpenError> {
+/// Whether a process has the database open for writing. Nothing is made or changed.
+///
+/// # Errors
+/// When its lock file is there and cannot be looked at.
+pub fn is_in_use(path: &Path) -> io::Result<bool> {
+    let lock = match File::open(lock_file(path)) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    match lock.try_lock_shared() {
+        Ok(()) => lock.unlock().map(|()| false),
+        Err(TryLockError::WouldBlock) => Ok(true),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+fn lock_file(path: &Path) -> PathBuf {
     let mut lock = path.as_os_str().to_owned();
     lock.push(".lock");
-    let lock = PathBuf::from(lock);
+    PathBuf::from(lock)
+}
+
+/// Takes the lock that keeps a second process out, for as long as the file stays open.
+fn lock(path: &Path) -> Result<File, OpenError> {
+    let lock = lock_file(path);
     let opened = File::options().create(true).truncate(false).write(true).open(&lock);
     let file = match opened {
         Ok(file) => file,
@@ -249,8 +279,9 @@ fn readers(path: &Path, busy_timeout: Duration) -> SqlitePool {
         .connect_lazy_with(options)
 }
 
-/// The latest schema version that this program knows.
-fn known() -> i64 {
+/// The latest schema version that this program knows; the one that it reads.
+#[must_use]
+pub fn schema_version() -> i64 {
     MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0)
 }
 
@@ -266,8 +297,8 @@ async fn version(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> 
 
 async fn bring_up_to_date(connection: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
     let found = version(connection).await.map_err(|source| OpenError::database(path, source))?;
-    if found > known() {
-        return Err(OpenError::Newer { path: path.to_owned(), found, known: known() });
+    if found > schema_version() {
+        return Err(OpenError::Newer { path: path.to_owned(), found, known: schema_version() });
     }
     // Not `run`: its future cannot be sent to another thread.
     MIGRATIONS
