@@ -3,7 +3,9 @@
 //! A file per command. What a command prints goes to standard output, what is wrong to standard error; the exit
 //! code is 0, 1 (it failed) or 2 (it was called wrongly, or the configuration is wrong).
 
+mod bots;
 mod config;
+mod doctor;
 mod init;
 mod output;
 mod run;
@@ -35,6 +37,7 @@ const EXAMPLES: &str = "\
 Examples:
   rejoinder                                 run the gateway
   rejoinder init                            connect an agent, and bots: writes rejoinder.toml
+  rejoinder doctor                          say what is wrong, and what to do
   rejoinder config check                    say what is wrong with the configuration
   rejoinder turns list --state overdue      what should have happened and has not
   rejoinder turns explain 0199a1            why a turn ended as it did
@@ -89,6 +92,8 @@ enum Command {
     Run,
     /// Connect an agent, and bots: write rejoinder.toml
     Init(Box<init::Init>),
+    /// Look at everything that a running gateway needs, and say what to do
+    Doctor(doctor::Doctor),
     /// Check the configuration, show it, or print its manual
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -141,6 +146,7 @@ impl Cli {
         match self.command.unwrap_or(Command::Run) {
             Command::Run => run::run(global),
             Command::Init(init) => in_one_thread(init.perform(global)),
+            Command::Doctor(doctor) => in_one_thread(doctor.perform(global)),
             Command::Config(command) => command.perform(global),
             Command::Turns(command) => in_one_thread(command.perform(global)),
         }

@@ -12,7 +12,7 @@ use tracing::{info, warn};
 use crate::{
     http::{self, App},
     metrics,
-    wiring::{self, AgentInfo, BotInfo, ChatInfo, HookInfo, Parts, Shown, Wiring, WiringError},
+    wiring::{self, AgentInfo, BotInfo, ChatInfo, HookInfo, Parts, Shown, Tokens, Wiring, WiringError},
 };
 
 /// How often the histograms' samples are put into their buckets when nobody asks for them.
@@ -155,7 +155,9 @@ impl Gateway {
         options.clock = Arc::clone(&clock);
         let store = Arc::new(SqliteStore::open(options).await?);
         let started_at = clock.now();
-        let wiring = Wiring { config: &config, data_dir: &data_dir, clock: &clock, started_at, agents: &agents };
+        let tokens = Tokens::Make;
+        let wiring =
+            Wiring { config: &config, data_dir: &data_dir, tokens, clock: &clock, started_at, agents: &agents };
         let (parts, engine) = match start(&wiring, &store).await {
             Ok(started) => started,
             Err(error) => {
@@ -230,7 +232,7 @@ async fn start(wiring: &Wiring<'_>, store: &Arc<SqliteStore>) -> Result<(Parts, 
 }
 
 /// Where a browser on this machine finds `address`.
-fn url_of(address: SocketAddr) -> String {
+pub(crate) fn url_of(address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         format!("http://127.0.0.1:{}", address.port())
     } else {

@@ -31,7 +31,11 @@ use rejoinder_webhook::WebhookAdapter;
 use self::{access::Access, error::ApiError, health::Probe};
 use crate::wiring::{AgentInfo, Parts};
 
-pub(crate) use self::{serve::accept, turns::page};
+pub(crate) use self::{
+    health::{ALIVE, Readiness},
+    serve::accept,
+    turns::page,
+};
 
 /// What the routes here need.
 pub(crate) struct App {

@@ -39,6 +39,20 @@ pub(crate) fn kept_or_made(data_dir: &Path, file: &str) -> io::Result<MadeToken>
     }
 }
 
+/// The token in `file` of `data_dir`, as [`kept_or_made`] has it, and an empty one where it would be made.
+///
+/// # Errors
+/// When the file is there and cannot be read.
+pub(crate) fn kept_or_to_make(data_dir: &Path, file: &str) -> io::Result<MadeToken> {
+    let path = data_dir.join(file);
+    let text = match fs::read_to_string(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        read => read?,
+    };
+    let token = text.trim();
+    Ok(MadeToken { token: token.to_owned().into(), is_new: token.is_empty(), path })
+}
+
 fn make(path: PathBuf) -> io::Result<MadeToken> {
     let mut bytes = [0; BYTES];
     rand::rngs::OsRng.try_fill_bytes(&mut bytes).map_err(io::Error::other)?;
@@ -100,6 +114,19 @@ mod tests {
         fs::write(folder.path().join("admin-token"), "\n").unwrap();
 
         assert!(kept_or_made(folder.path(), "admin-token").unwrap().is_new);
+    }
+
+    #[test]
+    fn whoever_looks_makes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+
+        let to_make = kept_or_to_make(folder.path(), "admin-token").unwrap();
+        let is_there = to_make.path.exists();
+        let made = kept_or_made(folder.path(), "admin-token").unwrap();
+        let kept = kept_or_to_make(folder.path(), "admin-token").unwrap();
+
+        assert!(to_make.is_new && !is_there);
+        assert_eq!(kept.token.expose_secret(), made.token.expose_secret());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! to `Wiring::bots`.
 //! To add a kind of agent: its arm in `Wiring::agents`.
 
+mod contacts;
 #[cfg(feature = "discord")]
 mod discord;
 #[cfg(feature = "telegram")]
@@ -27,7 +28,7 @@ use rejoinder_config::{
 };
 use rejoinder_core::{
     Access, AgentName, AgentRuntime, Cause, ChannelAdapter, ChannelId, ChatKind, DirectPolicy, GroupPolicy, Ladder,
-    LateAnswer, OnUnknown, Policies, Policy, Question, Rung, Settings, SharedClock, Timestamp, Words,
+    LateAnswer, OnUnknown, Policies, Policy, Question, Rung, Settings, SharedClock, SystemClock, Timestamp, Words,
 };
 use rejoinder_webchat::{Access as WebchatAccess, WebchatAdapter, WebchatSettings};
 use rejoinder_webhook::{CallbackSettings, WebhookAdapter, WebhookSettings};
@@ -36,6 +37,10 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::secrets::{self, MadeToken};
+
+pub(crate) use self::contacts::{
+    AgentContact, DiscordContact, ModelServer, TelegramContact, agent_contacts, discord_contacts, telegram_contacts,
+};
 
 /// The most bytes of one attachment that an agent is given, where no channel says more.
 const MAX_ATTACHMENT: usize = 1 << 20;
@@ -48,6 +53,9 @@ pub(crate) const HAS_TELEGRAM: bool = cfg!(feature = "telegram");
 
 /// How long connecting to an agent or a callback may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long somebody who is only looked at may take to answer.
+pub(crate) const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why the parts cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -133,6 +141,17 @@ pub(crate) struct TelegramBot {
     pub(crate) can_join_groups: bool,
     /// Whether privacy mode is off.
     pub(crate) reads_groups: bool,
+}
+
+/// Where Telegram posts a bot's updates to, and how that goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TelegramPosting {
+    /// `None`: updates wait to be asked for.
+    pub(crate) url: Option<String>,
+    /// How many updates wait.
+    pub(crate) pending: u64,
+    /// Why the last post that failed did so, in Telegram's words, and when.
+    pub(crate) last_error: Option<(String, Timestamp)>,
 }
 
 /// A Discord application and its bot, as Discord knows them.
@@ -240,6 +259,16 @@ pub(crate) fn check_platforms(config: &Config) -> Result<(), WiringError> {
     }
 }
 
+/// Makes the parts as a start would, and lets them go: nothing is started, and nothing is written.
+///
+/// # Errors
+/// As [`Wiring::parts`].
+pub(crate) fn check(config: &Config, data_dir: &Path) -> Result<(), WiringError> {
+    let clock: SharedClock = Arc::new(SystemClock);
+    let (tokens, started_at, agents) = (Tokens::Look, clock.now(), HashMap::new());
+    Wiring { config, data_dir, tokens, clock: &clock, started_at, agents: &agents }.parts().map(drop)
+}
+
 /// Asks Discord, at `api_url`, who `token` belongs to.
 ///
 /// # Errors
@@ -272,6 +301,26 @@ pub(crate) async fn check_telegram(
     #[cfg(feature = "telegram")]
     {
         telegram::check(http, api_url, token).await
+    }
+    #[cfg(not(feature = "telegram"))]
+    {
+        let _ = (http, api_url, token);
+        std::future::ready(Err(BotCheckError::Unreachable("this build cannot talk to Telegram".to_owned()))).await
+    }
+}
+
+/// Asks Telegram, at `api_url`, where it posts the updates of the bot that `token` belongs to.
+///
+/// # Errors
+/// As [`check_telegram`].
+pub(crate) async fn check_telegram_posting(
+    http: &reqwest::Client,
+    api_url: &Url,
+    token: &SecretString,
+) -> Result<TelegramPosting, BotCheckError> {
+    #[cfg(feature = "telegram")]
+    {
+        telegram::check_posting(http, api_url, token).await
     }
     #[cfg(not(feature = "telegram"))]
     {
@@ -341,10 +390,20 @@ pub(crate) fn http_client() -> Result<reqwest::Client, WiringError> {
         .map_err(WiringError::Http)
 }
 
+/// What becomes of a token that the gateway has to make itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tokens {
+    /// It is made, and kept in the data directory.
+    Make,
+    /// Nothing is made: the parts are looked at, and not used.
+    Look,
+}
+
 /// What is wired, and with what.
 pub(crate) struct Wiring<'a> {
     pub(crate) config: &'a Config,
     pub(crate) data_dir: &'a Path,
+    pub(crate) tokens: Tokens,
     pub(crate) clock: &'a SharedClock,
     pub(crate) started_at: Timestamp,
     /// Agents that take the place of configured ones, or are there as well.
@@ -393,8 +452,11 @@ impl Wiring<'_> {
         match token {
             Token::Given(secret) => Ok((secret.get().clone(), Shown::Given)),
             Token::Generate => {
-                let made = secrets::kept_or_made(self.data_dir, file)
-                    .map_err(|source| WiringError::Token { path: self.data_dir.join(file), source })?;
+                let made = match self.tokens {
+                    Tokens::Make => secrets::kept_or_made(self.data_dir, file),
+                    Tokens::Look => secrets::kept_or_to_make(self.data_dir, file),
+                };
+                let made = made.map_err(|source| WiringError::Token { path: self.data_dir.join(file), source })?;
                 Ok((made.token.clone(), Shown::Made(made)))
             }
         }
@@ -728,7 +790,8 @@ mod tests {
         let (config, folder) = (config(text), tempfile::tempdir().unwrap());
         let clock: SharedClock = Arc::new(rejoinder_core::SystemClock);
         let (started_at, agents) = (clock.now(), HashMap::new());
-        Wiring { config: &config, data_dir: folder.path(), clock: &clock, started_at, agents: &agents }.parts()
+        let tokens = Tokens::Make;
+        Wiring { config: &config, data_dir: folder.path(), tokens, clock: &clock, started_at, agents: &agents }.parts()
     }
 
     const CHANNELS: &str = r#"

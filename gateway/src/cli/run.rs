@@ -47,7 +47,13 @@ pub(super) fn run(global: &Global) -> Result<(), Failure> {
 }
 
 fn cannot_listen(address: std::net::SocketAddr, error: io::Error) -> anyhow::Error {
-    let hint = match error.kind() {
+    let hint = why_not_listen(error.kind());
+    anyhow!(error).context(format!("cannot listen on {address}: {hint}"))
+}
+
+/// Why nothing can listen on an address, and what to do.
+pub(super) const fn why_not_listen(kind: io::ErrorKind) -> &'static str {
+    match kind {
         io::ErrorKind::AddrInUse => {
             "the address is in use, perhaps by another gateway; set server.listen, or REJOINDER__SERVER__LISTEN, to \
              another one"
@@ -55,8 +61,7 @@ fn cannot_listen(address: std::net::SocketAddr, error: io::Error) -> anyhow::Err
         io::ErrorKind::PermissionDenied => "this user may not listen there; ports below 1024 are for root",
         io::ErrorKind::AddrNotAvailable => "this machine has no such address; see server.listen",
         _ => "see server.listen",
-    };
-    anyhow!(error).context(format!("cannot listen on {address}: {hint}"))
+    }
 }
 
 /// The first signal begins a soft shutdown, the second one ends the process at once.

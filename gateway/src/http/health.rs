@@ -12,7 +12,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use rejoinder_core::Store;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use tracing::{info, warn};
 use utoipa::ToSchema;
@@ -28,6 +28,9 @@ const FRESH: Duration = Duration::from_secs(1);
 
 /// How long the store may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a gateway that lives says.
+pub(crate) const ALIVE: &str = "ok\n";
 
 /// Asks the store whether it can write, once a second at most, however many ask us.
 pub(crate) struct Probe {
@@ -66,42 +69,42 @@ impl Probe {
 }
 
 /// Whether the gateway can do its work.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub(crate) struct Readiness {
     /// `ready` or `not_ready`.
-    status: &'static str,
-    store: StoreReadiness,
-    channels: Vec<ChannelReadiness>,
+    pub(crate) status: String,
+    pub(crate) store: StoreReadiness,
+    pub(crate) channels: Vec<ChannelReadiness>,
 }
 
 /// Whether the store can write.
-#[derive(Debug, Serialize, ToSchema)]
-struct StoreReadiness {
-    writes: bool,
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub(crate) struct StoreReadiness {
+    pub(crate) writes: bool,
     /// What is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
-    problem: Option<String>,
+    pub(crate) problem: Option<String>,
 }
 
 /// Whether a channel has proved that events come in.
-#[derive(Debug, Serialize, ToSchema)]
-struct ChannelReadiness {
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub(crate) struct ChannelReadiness {
     /// The channel: `webhook.siri`.
-    channel: String,
-    live: bool,
+    pub(crate) channel: String,
+    pub(crate) live: bool,
     /// When it was last proved.
     #[schema(format = DateTime)]
     inbound_at: Option<String>,
     /// What is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
-    problem: Option<String>,
+    pub(crate) problem: Option<String>,
 }
 
 /// Whether the process answers.
 #[utoipa::path(get, path = "/healthz", tag = "health", operation_id = "alive",
     responses((status = 200, description = "It does", body = String, content_type = "text/plain")))]
 pub(super) async fn alive() -> &'static str {
-    "ok\n"
+    ALIVE
 }
 
 /// Whether the store writes and every channel has proved that events come in.
@@ -126,7 +129,7 @@ pub(super) async fn ready(State(app): Shared) -> Response {
         .collect();
     let is_ready = store.is_ok() && channels.iter().all(|channel| channel.live);
     let readiness = Readiness {
-        status: if is_ready { "ready" } else { "not_ready" },
+        status: if is_ready { "ready" } else { "not_ready" }.to_owned(),
         store: StoreReadiness { writes: store.is_ok(), problem: store.err() },
         channels,
     };

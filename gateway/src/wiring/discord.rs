@@ -1,6 +1,6 @@
 //! Discord applications.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::Router;
 use rejoinder_config::{Discord as Configured, DiscordPace, DiscordStreaming};
@@ -10,10 +10,7 @@ use reqwest::Client;
 use secrecy::SecretString;
 use url::Url;
 
-use super::{BotCheckError, Bots, DiscordBot, Wiring, WiringError};
-
-/// How long asking who a token belongs to may take.
-const CHECK_TIMEOUT: Duration = Duration::from_secs(15);
+use super::{BotCheckError, Bots, CHECK_TIMEOUT, DiscordBot, Wiring, WiringError};
 
 pub(super) fn bots(wiring: &Wiring<'_>, http: &Client) -> Result<Bots, WiringError> {
     let mut channels: Vec<Arc<dyn ChannelAdapter>> = Vec::new();
@@ -72,6 +69,8 @@ pub(super) async fn check(http: &Client, api_url: &Url, token: &SecretString) ->
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use rejoinder_config::{Environment, Options};
     use secrecy::ExposeSecret;
 

@@ -1,6 +1,6 @@
 //! Telegram bots.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use rejoinder_config::{Pace, Streaming as ConfiguredStreaming, Telegram as Configured, UpdateMode};
 use rejoinder_core::{ChannelAdapter, ChannelId};
@@ -9,10 +9,7 @@ use reqwest::Client;
 use secrecy::SecretString;
 use url::Url;
 
-use super::{BotCheckError, Bots, TelegramBot, Wiring, WiringError};
-
-/// How long asking who a token belongs to may take.
-const CHECK_TIMEOUT: Duration = Duration::from_secs(15);
+use super::{BotCheckError, Bots, CHECK_TIMEOUT, TelegramBot, TelegramPosting, Wiring, WiringError};
 
 pub(super) fn bots(wiring: &Wiring<'_>, http: &Client) -> Result<Bots, WiringError> {
     let mut bots = Vec::new();
@@ -56,20 +53,32 @@ fn options(bot: &Configured) -> TelegramOptions {
 }
 
 pub(super) async fn check(http: &Client, api_url: &Url, token: &SecretString) -> Result<TelegramBot, BotCheckError> {
-    let asking = rejoinder_telegram::check(http, api_url, token);
+    let bot = in_time(rejoinder_telegram::check(http, api_url, token)).await?;
+    Ok(TelegramBot {
+        name: bot.first_name,
+        username: bot.username,
+        can_join_groups: bot.can_join_groups,
+        reads_groups: bot.can_read_all_group_messages,
+    })
+}
+
+pub(super) async fn check_posting(
+    http: &Client,
+    api_url: &Url,
+    token: &SecretString,
+) -> Result<TelegramPosting, BotCheckError> {
+    let posting = in_time(rejoinder_telegram::check_posting(http, api_url, token)).await?;
+    Ok(TelegramPosting { url: posting.url, pending: posting.pending, last_error: posting.last_error })
+}
+
+async fn in_time<T>(asking: impl Future<Output = Result<T, CheckError>>) -> Result<T, BotCheckError> {
     let Ok(checked) = tokio::time::timeout(CHECK_TIMEOUT, asking).await else {
         return Err(BotCheckError::Unreachable("Telegram cannot be reached: it does not answer".to_owned()));
     };
-    match checked {
-        Ok(bot) => Ok(TelegramBot {
-            name: bot.first_name,
-            username: bot.username,
-            can_join_groups: bot.can_join_groups,
-            reads_groups: bot.can_read_all_group_messages,
-        }),
-        Err(error @ CheckError::Unreachable(_)) => Err(BotCheckError::Unreachable(error.to_string())),
-        Err(error @ (CheckError::Malformed | CheckError::Unknown)) => Err(BotCheckError::Wrong(error.to_string())),
-    }
+    checked.map_err(|error| match error {
+        CheckError::Unreachable(_) => BotCheckError::Unreachable(error.to_string()),
+        CheckError::Malformed | CheckError::Unknown => BotCheckError::Wrong(error.to_string()),
+    })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use url::Url;
 
 use super::bot::{Given, Platform, Profile};
 use crate::{
-    cli::output::printable,
+    cli::{bots, output::printable},
     wiring::{self, DiscordBot},
 };
 
@@ -60,12 +60,10 @@ impl DiscordArgs {
 }
 
 fn profile(bot: &DiscordBot) -> Profile {
-    let (name, username) = (printable(&bot.name), printable(&bot.username));
-    let introduction = if name == username { name } else { format!("{name} ({username})") };
     let who = if bot.is_public { "" } else { " (its application is private, so only its owner can)" };
     let (invite_url, content) = (printable(&bot.invite_url), content(bot.reads_message_content));
     let advice = format!("Add it to a server{who}:\n  {invite_url}\n{content}\n");
-    Profile { introduction, advice }
+    Profile { introduction: bots::discord(bot), advice }
 }
 
 /// What it reads in servers.

@@ -8,7 +8,7 @@ use url::Url;
 
 use super::bot::{Given, Platform, Profile};
 use crate::{
-    cli::output::printable,
+    cli::bots,
     wiring::{self, TelegramBot},
 };
 
@@ -60,22 +60,7 @@ impl TelegramArgs {
 }
 
 fn profile(bot: &TelegramBot) -> Profile {
-    let (name, username) = (printable(&bot.name), printable(&bot.username));
-    let introduction = format!("{name} (@{username}), at https://t.me/{username}");
-    Profile { introduction, advice: format!("{}\n", groups(bot)) }
-}
-
-/// What it sees in groups.
-fn groups(bot: &TelegramBot) -> &'static str {
-    if !bot.can_join_groups {
-        "It cannot be added to groups; /setjoingroups at BotFather changes that."
-    } else if bot.reads_groups {
-        "In groups it sees every message, since its privacy mode is off. It answers mentions, replies and commands; \
-         group_policy changes that."
-    } else {
-        "In groups it sees commands, replies to it and mentions, and nothing else: that is privacy mode. To have it see \
-         everything, say /setprivacy to BotFather and add it to the group again, or make it an administrator."
-    }
+    Profile { introduction: bots::telegram(bot), advice: format!("{}\n", bots::telegram_in_groups(bot)) }
 }
 
 #[cfg(all(test, feature = "telegram"))]
@@ -237,16 +222,5 @@ mod tests {
         for arguments in [none, nobody] {
             assert!(matches!(arguments.given().connect().await, Err(Failure::Usage(_))));
         }
-    }
-
-    #[test]
-    fn what_it_sees_in_groups_is_said() {
-        let bot = |can_join_groups, reads_groups| {
-            groups(&TelegramBot { name: String::new(), username: String::new(), can_join_groups, reads_groups })
-        };
-
-        assert!(bot(true, false).contains("privacy mode") && bot(true, false).contains("/setprivacy"));
-        assert!(bot(true, true).contains("every message"));
-        assert!(bot(false, false).contains("/setjoingroups"));
     }
 }

@@ -1,0 +1,212 @@
+//! `rejoinder doctor`: looks at everything that a running gateway needs, and says what to do.
+//!
+//! It changes nothing, writes to nobody, takes no update from a platform and puts no turn before an agent; so it can
+//! be used while a gateway runs. To add a check: a function in a file of `doctor/` that gives findings, and its line in
+//! `look`.
+
+mod agents;
+mod data;
+mod discord;
+mod gateway;
+mod settings;
+mod telegram;
+
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesOrdered};
+use rejoinder_config::Config;
+use serde::Serialize;
+use serde_json::json;
+
+use self::data::Database;
+use super::{Failure, Global, output};
+use crate::wiring;
+
+#[derive(Debug, Args)]
+#[command(after_help = HELP)]
+pub(super) struct Doctor {
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const HELP: &str = "\
+Each line is a finding: ok, warning or wrong, what it is about, and what to do. It looks at the configuration, the data
+directory, the database, the gateway (whether one runs or not), the agents, and the accounts at Telegram and Discord.
+Nothing is changed and nobody is written to. Who does not answer within 10 seconds does not answer.
+
+Run it as the gateway's user, with the same --config and --data, and with the variables that the configuration names.
+
+Exit code: 0 when nothing is wrong (warnings may be there), 1 otherwise.
+
+Examples:
+  rejoinder doctor
+  rejoinder doctor --json | jq '.findings[] | select(.verdict != \"ok\")'";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    Ok,
+    /// Somebody should know, and it may be meant so.
+    Warning,
+    Wrong,
+}
+
+impl Verdict {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Wrong => "wrong",
+        }
+    }
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Finding {
+    verdict: Verdict,
+    /// `config`, `data`, `database`, `gateway`, an agent (`agents.main`) or a channel (`telegram.main`).
+    about: String,
+    what: String,
+    /// What to do about it.
+    advice: Option<String>,
+}
+
+impl Finding {
+    fn new(verdict: Verdict, about: impl Into<String>, what: impl AsRef<str>) -> Self {
+        Self { verdict, about: about.into(), what: one_line(what.as_ref()), advice: None }
+    }
+
+    fn ok(about: impl Into<String>, what: impl AsRef<str>) -> Self {
+        Self::new(Verdict::Ok, about, what)
+    }
+
+    fn warning(about: impl Into<String>, what: impl AsRef<str>) -> Self {
+        Self::new(Verdict::Warning, about, what)
+    }
+
+    fn wrong(about: impl Into<String>, what: impl AsRef<str>) -> Self {
+        Self::new(Verdict::Wrong, about, what)
+    }
+
+    /// The same, with what to do: a sentence.
+    fn so(mut self, advice: impl AsRef<str>) -> Self {
+        self.advice = Some(one_line(advice.as_ref()));
+        self
+    }
+
+    fn line(&self) -> String {
+        let Self { verdict, about, what, advice } = self;
+        let (stop, advice) = match advice {
+            Some(advice) if what.ends_with('.') => (" ", advice.as_str()),
+            Some(advice) => (". ", advice.as_str()),
+            None => ("", ""),
+        };
+        format!("{:<8} {about:<14} {what}{stop}{advice}", verdict.as_str())
+    }
+}
+
+/// What others say may have lines and more; a finding is one line.
+fn one_line(text: &str) -> String {
+    output::printable(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Says what is found, as it is found.
+struct Report {
+    is_for_programs: bool,
+    findings: Vec<Finding>,
+}
+
+impl Report {
+    fn add(&mut self, findings: impl IntoIterator<Item = Finding>) -> Result<(), Failure> {
+        for finding in findings {
+            if !self.is_for_programs {
+                output::print(finding.line())?;
+            }
+            self.findings.push(finding);
+        }
+        Ok(())
+    }
+
+    /// The last line, and the exit code.
+    fn end(self) -> Result<(), Failure> {
+        let count = |verdict| self.findings.iter().filter(|finding| finding.verdict == verdict).count();
+        let (wrong, warnings) = (count(Verdict::Wrong), count(Verdict::Warning));
+        if self.is_for_programs {
+            output::print_json(&json!({ "ok": wrong == 0, "findings": self.findings }))?;
+        }
+        match (wrong, warnings) {
+            (0, _) if self.is_for_programs => Ok(()),
+            (0, 0) => output::print("All is well."),
+            (0, 1) => output::print("Nothing is wrong; there is a warning."),
+            (0, _) => output::print(format!("Nothing is wrong; there are {warnings} warnings.")),
+            (1, _) => Err(anyhow!("one thing is wrong").into()),
+            _ => Err(anyhow!("{wrong} things are wrong").into()),
+        }
+    }
+}
+
+impl Doctor {
+    pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
+        let data_dir = global.data_dir()?;
+        let mut report = Report { is_for_programs: self.json, findings: Vec::new() };
+        match global.load() {
+            Ok(loaded) => {
+                report.add(settings::look(&loaded, &data_dir))?;
+                look(&loaded.config, &data_dir, &mut report).await?;
+            }
+            Err(Failure::Config(errors)) => {
+                report.add(settings::problems(&errors))?;
+                look_without(global, &data_dir, &mut report).await?;
+            }
+            Err(failure) => return Err(failure),
+        }
+        report.end()
+    }
+}
+
+/// Everybody is asked at once, and answers are shown in the order of the questions.
+async fn look(config: &Config, data_dir: &Path, report: &mut Report) -> Result<(), Failure> {
+    let http = wiring::http_client().context("nobody can be asked")?;
+    let database = Database::of(wiring::database(config, data_dir));
+    let is_held = database.is_held();
+    let mut checks: FuturesOrdered<BoxFuture<'_, Vec<Finding>>> = FuturesOrdered::new();
+    checks.push_back(async { data::look(data_dir, &database).await }.boxed());
+    checks.push_back(gateway::look(wiring::listen(config), is_held).boxed());
+    for agent in wiring::agent_contacts(config) {
+        checks.push_back(agents::look(agent, &http).boxed());
+    }
+    for bot in wiring::discord_contacts(config) {
+        checks.push_back(discord::look(bot, &http).boxed());
+    }
+    for bot in wiring::telegram_contacts(config) {
+        checks.push_back(telegram::look(bot, is_held, &http).boxed());
+    }
+    while let Some(findings) = checks.next().await {
+        report.add(findings)?;
+    }
+    Ok(())
+}
+
+/// What can be looked at without a configuration that can be used.
+async fn look_without(global: &Global, data_dir: &Path, report: &mut Report) -> Result<(), Failure> {
+    let Ok(store) = rejoinder_config::load_store(&global.options()?) else { return Ok(()) };
+    let database = Database::of(store.url.path(data_dir));
+    report.add(data::look(data_dir, &database).await)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finding_is_one_line_whatever_others_say() {
+        let finding = Finding::wrong("telegram.main", "it said:\n  \u{1b}[2Jno").so("Ask\nagain.");
+
+        assert_eq!(finding.line(), "wrong    telegram.main  it said: \u{fffd}[2Jno. Ask again.");
+        assert_eq!(Finding::ok("config", "well.").so("Go on.").line(), "ok       config         well. Go on.");
+    }
+}

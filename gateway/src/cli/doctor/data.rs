@@ -1,0 +1,249 @@
+//! The data directory, and the database in it.
+
+use std::{
+    fs::Metadata,
+    io,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::Error;
+use rejoinder_core::{
+    Clock, Store, StoreError, SystemClock, Timestamp,
+    store::{Backlog, TurnFilter, TurnListState},
+};
+use rejoinder_store::{OpenError, SqliteStore};
+use rustix::fs::{Access, access, statvfs};
+
+use super::Finding;
+
+const ABOUT: &str = "data";
+const ABOUT_DATABASE: &str = "database";
+
+/// How much room there should be, in bytes.
+const ROOM: u64 = 256 << 20;
+
+/// How long the gateway may be late before it counts: it looks at what is due now and then.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// How many late turns are counted.
+const MOST_COUNTED: u32 = 1_000;
+
+/// The database, and whether somebody works with it.
+pub(super) struct Database {
+    path: PathBuf,
+    is_held: io::Result<bool>,
+}
+
+impl Database {
+    pub(super) fn of(path: PathBuf) -> Self {
+        Self { is_held: rejoinder_store::is_in_use(&path), path }
+    }
+
+    /// Whether a gateway works with it, as far as can be seen.
+    pub(super) fn is_held(&self) -> bool {
+        self.is_held.as_ref().is_ok_and(|is_held| *is_held)
+    }
+}
+
+pub(super) async fn look(data_dir: &Path, database: &Database) -> Vec<Finding> {
+    let mut findings = vec![look_at_folder(data_dir)];
+    if let Some(folder) = database.path.parent().filter(|folder| *folder != data_dir) {
+        findings.push(look_at_folder(folder));
+    }
+    findings.extend(look_at_rows(database).await);
+    findings
+}
+
+fn look_at_folder(path: &Path) -> Finding {
+    let shown = path.display();
+    let metadata = match path.metadata() {
+        Ok(metadata) => metadata,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return look_at_place_for(path),
+        Err(error) => return Finding::wrong(ABOUT, format!("{shown} cannot be looked at: {error}")).so(ELSEWHERE),
+    };
+    if !metadata.is_dir() {
+        return Finding::wrong(ABOUT, format!("{shown} is no directory")).so(ELSEWHERE);
+    }
+    if let Err(error) = access(path, Access::WRITE_OK | Access::EXEC_OK) {
+        let what = format!("{shown} cannot be written to: {}", io::Error::from(error));
+        return Finding::wrong(ABOUT, what).so("Let the gateway's user write there; or is this another user?");
+    }
+    if is_open_to_others(path, &metadata) {
+        let what = format!("{shown} is open to others on this machine, and conversations and tokens are in it");
+        return Finding::warning(ABOUT, what).so(format!("Run chmod 700 {shown}."));
+    }
+    match statvfs(path).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize)) {
+        Ok(room) if room < ROOM => little_room(path, room),
+        _ => Finding::ok(ABOUT, shown.to_string()),
+    }
+}
+
+const ELSEWHERE: &str = "Name another one with --data or REJOINDER_DATA, or make room for it there.";
+
+/// Whether a directory that is not there can be made.
+fn look_at_place_for(path: &Path) -> Finding {
+    let shown = path.display();
+    let parent = path.ancestors().skip(1).find(|folder| folder.exists());
+    match parent.map(|parent| (parent, access(parent, Access::WRITE_OK | Access::EXEC_OK))) {
+        Some((parent, Ok(()))) if parent.is_dir() => {
+            Finding::ok(ABOUT, format!("{shown} is not there yet: it is made when the gateway first runs"))
+        }
+        _ => Finding::wrong(ABOUT, format!("{shown} is not there, and cannot be made by this user")).so(ELSEWHERE),
+    }
+}
+
+/// Whether others can come to a directory and look into it.
+fn is_open_to_others(path: &Path, metadata: &Metadata) -> bool {
+    const OTHERS: u32 = 0o077;
+    const WAY_THROUGH: u32 = 0o011;
+    let Ok(path) = path.canonicalize() else { return false };
+    metadata.permissions().mode() & OTHERS != 0
+        && path
+            .ancestors()
+            .skip(1)
+            .all(|above| above.metadata().is_ok_and(|metadata| metadata.permissions().mode() & WAY_THROUGH != 0))
+}
+
+fn little_room(path: &Path, room: u64) -> Finding {
+    let what = format!("{} has {} MiB left on its disk", path.display(), room >> 20);
+    Finding::warning(ABOUT, what).so("Make room: a gateway that cannot write takes nothing in.")
+}
+
+async fn look_at_rows(database: &Database) -> Vec<Finding> {
+    let path = database.path.display();
+    let holder = match &database.is_held {
+        Ok(true) => "a gateway works with it",
+        Ok(false) => "no gateway works with it",
+        Err(error) => {
+            let what = format!("whether a gateway works with {path} cannot be seen: {error}");
+            return vec![Finding::wrong(ABOUT_DATABASE, what).so("Run this as the gateway's user.")];
+        }
+    };
+    let store = match SqliteStore::open_read_only(&database.path).await {
+        Ok(store) => store,
+        Err(OpenError::Missing { .. }) => {
+            return vec![Finding::ok(ABOUT_DATABASE, format!("{path} is not there yet: the gateway makes it"))];
+        }
+        Err(error @ OpenError::Older { .. }) if !database.is_held() => {
+            return vec![Finding::ok(ABOUT_DATABASE, error.to_string())];
+        }
+        Err(error @ OpenError::Older { .. }) => {
+            let advice = "An older gateway works with it: restart it as this version.";
+            return vec![Finding::warning(ABOUT_DATABASE, error.to_string()).so(advice)];
+        }
+        Err(error @ OpenError::Newer { .. }) => return vec![Finding::wrong(ABOUT_DATABASE, error.to_string())],
+        Err(error) => {
+            let what = format!("{:#}", Error::new(error));
+            let advice = "Is this the gateway's user, and the disk sound? Else restore a backup.";
+            return vec![Finding::wrong(ABOUT_DATABASE, what).so(advice)];
+        }
+    };
+    let counted = count(&store).await;
+    store.close().await;
+    match counted {
+        Ok(counts) => {
+            let schema = rejoinder_store::schema_version();
+            let open = counts.backlog.open;
+            let what = format!("{path}, schema version {schema}; {holder}; {} owed an answer", turns(open));
+            let mut findings = vec![Finding::ok(ABOUT_DATABASE, what)];
+            findings.extend(remarks(&counts, database.is_held()));
+            findings
+        }
+        Err(error) => {
+            let what = format!("{path} cannot be read: {error}");
+            vec![Finding::wrong(ABOUT_DATABASE, what).so("Is the disk sound? Else restore a backup.")]
+        }
+    }
+}
+
+struct Counts {
+    backlog: Backlog,
+    /// [`MOST_COUNTED`] at most.
+    overdue: u64,
+}
+
+async fn count(store: &SqliteStore) -> Result<Counts, StoreError> {
+    let now = SystemClock.now().as_millis() - i64::try_from(GRACE.as_millis()).unwrap_or_default();
+    let filter = TurnFilter {
+        state: Some(TurnListState::Overdue),
+        now: Some(Timestamp::from_millis(now)),
+        limit: MOST_COUNTED,
+        ..TurnFilter::default()
+    };
+    let overdue = store.list_turns(&filter).await?.len() as u64;
+    Ok(Counts { backlog: store.backlog().await?, overdue })
+}
+
+fn remarks(counts: &Counts, is_held: bool) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let Counts { backlog, overdue } = counts;
+    match overdue {
+        0 => {}
+        _ if is_held => {
+            let advice = "See rejoinder turns list --state overdue, and the gateway's log.";
+            findings.push(Finding::wrong(ABOUT_DATABASE, format!("{} overdue", turns(*overdue))).so(advice));
+        }
+        _ => {
+            let advice = "They are taken up when the gateway runs; see rejoinder turns list --state overdue.";
+            findings.push(Finding::warning(ABOUT_DATABASE, format!("{} overdue", turns(*overdue))).so(advice));
+        }
+    }
+    if backlog.undeliverable > 0 {
+        let what = format!("{} undeliverable: nobody could be told", turns(backlog.undeliverable));
+        let advice = "See rejoinder turns list --state undeliverable.";
+        findings.push(Finding::warning(ABOUT_DATABASE, what).so(advice));
+    }
+    findings
+}
+
+fn turns(count: u64) -> String {
+    match count {
+        0 => "no turn is".to_owned(),
+        1 => "one turn is".to_owned(),
+        _ => format!("{count} turns are"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Verdict, *};
+
+    #[test]
+    fn late_turns_are_wrong_only_while_a_gateway_runs() {
+        let counts =
+            |overdue, undeliverable| Counts { backlog: Backlog { undeliverable, ..Backlog::default() }, overdue };
+        let verdicts = |counts: &Counts, is_held| {
+            remarks(counts, is_held).into_iter().map(|finding| finding.verdict).collect::<Vec<_>>()
+        };
+
+        assert_eq!(verdicts(&counts(0, 0), true), []);
+        assert_eq!(verdicts(&counts(1, 0), true), [Verdict::Wrong]);
+        assert_eq!(verdicts(&counts(2, 1), false), [Verdict::Warning, Verdict::Warning]);
+    }
+
+    #[test]
+    fn a_full_disk_is_seen_before_it_is_full() {
+        let finding = little_room(Path::new("/data"), 3 << 20);
+
+        assert_eq!((finding.verdict, finding.what.as_str()), (Verdict::Warning, "/data has 3 MiB left on its disk"));
+    }
+
+    #[test]
+    fn a_directory_is_private_where_nobody_else_comes_to_it() {
+        let above = tempfile::tempdir().unwrap();
+        let path = above.path().join("data");
+        std::fs::create_dir(&path).unwrap();
+        let set = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let looked = |mode_above, mode| {
+            set(above.path(), mode_above);
+            set(&path, mode);
+            look_at_folder(&path).verdict
+        };
+
+        assert_eq!(looked(0o755, 0o700), Verdict::Ok);
+        assert_eq!(looked(0o700, 0o755), Verdict::Ok);
+        assert_eq!(looked(0o755, 0o755), Verdict::Warning);
+    }
+}

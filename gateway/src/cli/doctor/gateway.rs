@@ -1,0 +1,171 @@
+//! The gateway: whether one answers, and what it says of itself.
+
+use std::{io, net::SocketAddr};
+
+use reqwest::{Client, StatusCode, redirect::Policy};
+use tokio::net::TcpSocket;
+
+use super::Finding;
+use crate::{
+    cli::run,
+    gateway::url_of,
+    http::{ALIVE, Readiness},
+    wiring::CHECK_TIMEOUT,
+};
+
+const ABOUT: &str = "gateway";
+
+/// Who was found at the address.
+enum Answer {
+    Gateway(Readiness),
+    SomethingElse,
+    /// The connection stands, and nothing comes.
+    Silence,
+    Nobody,
+}
+
+/// `is_held`: a gateway works with the database.
+pub(super) async fn look(address: SocketAddr, is_held: bool) -> Vec<Finding> {
+    if address.port() == 0 {
+        let runs = if is_held { "one runs" } else { "none runs" };
+        return vec![Finding::ok(ABOUT, format!("{runs}; server.listen leaves the port open, so nobody can be asked"))];
+    }
+    let url = url_of(address);
+    match ask(&url).await {
+        Ok(Answer::Gateway(readiness)) => {
+            let mut findings = findings(&url, readiness);
+            if !is_held {
+                let what = format!("what answers at {url} does not work with this database");
+                let advice = "Another gateway, or another data directory? Say --data as it was started with.";
+                findings.push(Finding::warning(ABOUT, what).so(advice));
+            }
+            findings
+        }
+        Ok(Answer::SomethingElse) => {
+            let advice = "Stop it, or set server.listen to another address.";
+            vec![Finding::wrong(ABOUT, format!("something else than a gateway answers at {url}")).so(advice)]
+        }
+        Ok(Answer::Silence) => {
+            let advice = "Its log may say why; restart it. What is owed stays owed.";
+            vec![Finding::wrong(ABOUT, format!("{url} takes connections and does not answer")).so(advice)]
+        }
+        Ok(Answer::Nobody) if is_held => {
+            let what = format!("one works with the database, and nobody answers at {url}");
+            let advice =
+                "Does it start just now, or was it started with another server.listen? Its log says where it is.";
+            vec![Finding::wrong(ABOUT, what).so(advice)]
+        }
+        Ok(Answer::Nobody) => vec![look_at_address(address)],
+        Err(error) => vec![Finding::wrong(ABOUT, format!("nobody can be asked: {error}"))],
+    }
+}
+
+async fn ask(url: &str) -> Result<Answer, reqwest::Error> {
+    // Whatever proxy there is for the outside, this is not outside.
+    let http = Client::builder().no_proxy().timeout(CHECK_TIMEOUT).redirect(Policy::none()).build()?;
+    let alive = match http.get(format!("{url}/healthz")).send().await {
+        Err(error) if error.is_connect() => return Ok(Answer::Nobody),
+        Err(error) if error.is_timeout() => return Ok(Answer::Silence),
+        Err(_) => return Ok(Answer::SomethingElse),
+        Ok(alive) => alive,
+    };
+    if alive.status() != StatusCode::OK || alive.text().await.ok().as_deref() != Some(ALIVE) {
+        return Ok(Answer::SomethingElse);
+    }
+    let readiness = async { http.get(format!("{url}/readyz")).send().await?.json().await };
+    match readiness.await {
+        Ok(readiness) => Ok(Answer::Gateway(readiness)),
+        Err(error) if error.is_timeout() => Ok(Answer::Silence),
+        Err(_) => Ok(Answer::SomethingElse),
+    }
+}
+
+/// What a gateway says of itself.
+fn findings(url: &str, readiness: Readiness) -> Vec<Finding> {
+    let mut findings = vec![Finding::ok(ABOUT, format!("one answers at {url}: {}", readiness.status))];
+    if !readiness.store.writes {
+        let problem = readiness.store.problem.unwrap_or_default();
+        let advice = "It takes nothing in until it can: look at its disk, and who may write there.";
+        findings.push(Finding::wrong(ABOUT, format!("its store does not write: {problem}")).so(advice));
+    }
+    for channel in readiness.channels {
+        let platform = channel.channel.split('.').next().unwrap_or_default();
+        let advice = format!("docs/{platform}.md has a table of what is wrong and what helps.");
+        match (channel.live, channel.problem) {
+            (true, None) => {}
+            (true, Some(problem)) => {
+                findings.push(Finding::warning(ABOUT, format!("{}: {problem}", channel.channel)).so(advice));
+            }
+            (false, Some(problem)) => {
+                findings.push(Finding::wrong(ABOUT, format!("{}: {problem}", channel.channel)).so(advice));
+            }
+            (false, None) => {
+                let what = format!("{} has not shown yet that events come in", channel.channel);
+                findings.push(Finding::warning(ABOUT, what).so("Look again in a moment."));
+            }
+        }
+    }
+    findings
+}
+
+/// Whether a gateway could listen there. Nothing listens: one that starts just now is not in the way.
+fn look_at_address(address: SocketAddr) -> Finding {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
+    let bound = socket.and_then(|socket| {
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)
+    });
+    match bound {
+        Ok(()) => Finding::ok(ABOUT, format!("none runs; {address} is free")),
+        Err(error) => cannot_listen(address, &error),
+    }
+}
+
+fn cannot_listen(address: SocketAddr, error: &io::Error) -> Finding {
+    let what = format!("none runs, and none can listen on {address}: {error}");
+    Finding::wrong(ABOUT, what).so(run::why_not_listen(error.kind()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::{super::Verdict, *};
+
+    #[tokio::test]
+    async fn an_address_that_is_not_ours_is_said() {
+        let address = SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 7420));
+
+        let finding = look_at_address(address);
+
+        assert_eq!(finding.verdict, Verdict::Wrong);
+        assert!(finding.what.contains("192.0.2.1:7420"), "{finding:?}");
+        assert!(finding.advice.as_ref().is_some_and(|advice| advice.contains("no such address")), "{finding:?}");
+    }
+
+    #[tokio::test]
+    async fn a_port_that_the_system_picks_is_nobodys_to_ask() {
+        let findings = look(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), false).await;
+
+        assert!(matches!(&findings[..], [finding] if finding.verdict == Verdict::Ok), "{findings:?}");
+    }
+
+    #[test]
+    fn what_is_not_ready_is_told_apart() {
+        let readiness = serde_json::from_value(serde_json::json!({
+            "status": "not_ready",
+            "store": { "writes": false, "problem": "disk full" },
+            "channels": [
+                { "channel": "webhook.siri", "live": true, "inbound_at": null },
+                { "channel": "telegram.main", "live": false, "inbound_at": null, "problem": "no token" },
+                { "channel": "discord.main", "live": true, "inbound_at": null, "problem": "no intent" },
+                { "channel": "discord.other", "live": false, "inbound_at": null },
+            ],
+        }));
+
+        let verdicts: Vec<_> =
+            findings("http://x", readiness.unwrap()).into_iter().map(|finding| finding.verdict).collect();
+
+        assert_eq!(verdicts, [Verdict::Ok, Verdict::Wrong, Verdict::Wrong, Verdict::Warning, Verdict::Warning]);
+    }
+}
