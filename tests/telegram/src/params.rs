@@ -76,7 +76,12 @@ impl Params {
 
     async fn read_multipart(&mut self, request: Request) -> Result<(), ApiError> {
         let bad = || ApiError::bad_request("can't parse multipart form data");
-        let mut parts = Multipart::from_request(request, &()).await.map_err(|_| bad())?;
+        // To the end: what stands behind the last part is not asked for, and a connection with something left in
+        // it cannot be used again.
+        let (headers, extensions) = (request.headers().clone(), request.extensions().clone());
+        let mut whole = Request::new(Bytes::from_request(request, &()).await.map_err(|_| too_large())?.into());
+        (*whole.headers_mut(), *whole.extensions_mut()) = (headers, extensions);
+        let mut parts = Multipart::from_request(whole, &()).await.map_err(|_| bad())?;
         while let Some(part) = parts.next_field().await.map_err(|_| bad())? {
             let Some(key) = part.name().map(str::to_owned) else { continue };
             if let Some(name) = part.file_name().map(str::to_owned) {
