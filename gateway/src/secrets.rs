@@ -28,37 +28,39 @@ pub(crate) struct MadeToken {
 /// When the file can be neither read nor written.
 pub(crate) fn kept_or_made(data_dir: &Path, file: &str) -> io::Result<MadeToken> {
     let path = data_dir.join(file);
-    match fs::read_to_string(&path) {
-        // A process that ended while it wrote leaves no file, but somebody may have emptied it.
-        Ok(text) if !text.trim().is_empty() => {
-            Ok(MadeToken { token: text.trim().to_owned().into(), path, is_new: false })
-        }
-        Ok(_) => make(path),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => make(path),
+    if let Some(token) = kept(&path)? {
+        return Ok(MadeToken { token, path, is_new: false });
+    }
+    let token = new_token()?;
+    keep(&path, &token)?;
+    Ok(MadeToken { token, path, is_new: true })
+}
+
+/// The token in `file` of `data_dir`; where there is none, one that is kept nowhere.
+///
+/// # Errors
+/// When the file is there and cannot be read.
+pub(crate) fn kept_or_none(data_dir: &Path, file: &str) -> io::Result<MadeToken> {
+    let path = data_dir.join(file);
+    match kept(&path)? {
+        Some(token) => Ok(MadeToken { token, path, is_new: false }),
+        None => Ok(MadeToken { token: new_token()?, path, is_new: true }),
+    }
+}
+
+/// A process that ended while it wrote leaves no file, but somebody may have emptied it.
+fn kept(path: &Path) -> io::Result<Option<SecretString>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text.trim()).filter(|text| !text.is_empty()).map(SecretString::from)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// The token in `file` of `data_dir`, as [`kept_or_made`] has it, and an empty one where it would be made.
-///
-/// # Errors
-/// When the file is there and cannot be read.
-pub(crate) fn kept_or_to_make(data_dir: &Path, file: &str) -> io::Result<MadeToken> {
-    let path = data_dir.join(file);
-    let text = match fs::read_to_string(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-        read => read?,
-    };
-    let token = text.trim();
-    Ok(MadeToken { token: token.to_owned().into(), is_new: token.is_empty(), path })
-}
-
-fn make(path: PathBuf) -> io::Result<MadeToken> {
+fn new_token() -> io::Result<SecretString> {
     let mut bytes = [0; BYTES];
     rand::rngs::OsRng.try_fill_bytes(&mut bytes).map_err(io::Error::other)?;
-    let token = SecretString::from(BASE64_URL_SAFE_NO_PAD.encode(bytes));
-    keep(&path, &token)?;
-    Ok(MadeToken { token, path, is_new: true })
+    Ok(SecretString::from(BASE64_URL_SAFE_NO_PAD.encode(bytes)))
 }
 
 /// Writes `token` to `path`, with mode 600, in place of what is there.
@@ -120,12 +122,12 @@ mod tests {
     fn whoever_looks_makes_nothing() {
         let folder = tempfile::tempdir().unwrap();
 
-        let to_make = kept_or_to_make(folder.path(), "admin-token").unwrap();
-        let is_there = to_make.path.exists();
+        let none = kept_or_none(folder.path(), "admin-token").unwrap();
+        let is_there = none.path.exists();
         let made = kept_or_made(folder.path(), "admin-token").unwrap();
-        let kept = kept_or_to_make(folder.path(), "admin-token").unwrap();
+        let kept = kept_or_none(folder.path(), "admin-token").unwrap();
 
-        assert!(to_make.is_new && !is_there);
+        assert!(none.is_new && !none.token.expose_secret().is_empty() && !is_there);
         assert_eq!(kept.token.expose_secret(), made.token.expose_secret());
     }
 

@@ -454,7 +454,7 @@ impl Wiring<'_> {
             Token::Generate => {
                 let made = match self.tokens {
                     Tokens::Make => secrets::kept_or_made(self.data_dir, file),
-                    Tokens::Look => secrets::kept_or_to_make(self.data_dir, file),
+                    Tokens::Look => secrets::kept_or_none(self.data_dir, file),
                 };
                 let made = made.map_err(|source| WiringError::Token { path: self.data_dir.join(file), source })?;
                 Ok((made.token.clone(), Shown::Made(made)))

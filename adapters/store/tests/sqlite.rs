@@ -12,7 +12,7 @@ use rejoinder_core::{
     store::{Backlog, Commit, NewEvent, NewTurn, RunStart, Stored, Transition, TurnChange},
 };
 use rejoinder_guard::Event;
-use rejoinder_store::{OpenError, OpenOptions, SqliteStore};
+use rejoinder_store::{OpenError, OpenOptions, SqliteStore, is_in_use};
 use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 
 fn new_turn(chat: &str, key: &str, text: String) -> NewEvent {
@@ -59,6 +59,29 @@ async fn a_second_process_is_kept_out_until_the_first_has_closed() {
     database.store.close().await;
     let store = SqliteStore::open(OpenOptions::new(&database.path)).await.expect("it is free again");
     store.probe().await.expect("it writes");
+}
+
+#[tokio::test]
+async fn whoever_looks_sees_whether_it_is_held_and_leaves_nothing_behind() {
+    let database = Database::new().await;
+    let folder = database.path.parent().expect("it is in a folder");
+    let files = || {
+        let mut files: Vec<_> = folder.read_dir().expect("it is read").flatten().map(|file| file.file_name()).collect();
+        files.sort();
+        files
+    };
+    let looked = async || SqliteStore::open_read_only(&database.path).await.expect("it opens").close().await;
+
+    let is_held = is_in_use(&database.path).expect("it is seen");
+    looked().await;
+    database.store.close().await;
+    let before = files();
+    let is_held_later = is_in_use(&database.path).expect("it is seen");
+    looked().await;
+
+    assert!(is_held && !is_held_later);
+    assert_eq!(files(), before);
+    assert!(!is_in_use(&folder.join("none.db")).expect("it is seen"));
 }
 
 #[tokio::test]

@@ -18,7 +18,6 @@ use clap::Args;
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesOrdered};
 use rejoinder_config::Config;
 use serde::Serialize;
-use serde_json::json;
 
 use self::data::Database;
 use super::{Failure, Global, output};
@@ -33,13 +32,14 @@ pub(super) struct Doctor {
 }
 
 const HELP: &str = "\
-Each line is a finding: ok, warning or wrong, what it is about, and what to do. It looks at the configuration, the data
-directory, the database, the gateway (whether one runs or not), the agents, and the accounts at Telegram and Discord.
-Nothing is changed and nobody is written to. Who does not answer within 10 seconds does not answer.
+Each line is a finding: ok, warning or wrong, what it is about, what was found and what to do. It looks at the \
+configuration, the data directory, the database, the gateway (whether one runs or not), the agents, and the accounts \
+at Discord and Telegram. Nothing is changed and nobody is written to. Who is asked has 10 seconds to answer.
 
-Run it as the gateway's user, with the same --config and --data, and with the variables that the configuration names.
+Run it as the gateway's user, with the gateway's --config and --data, and with the variables that the configuration \
+names.
 
-Exit code: 0 when nothing is wrong (warnings may be there), 1 otherwise.
+Exit code: 0 when nothing is wrong (there may be warnings), 1 when something is.
 
 Examples:
   rejoinder doctor
@@ -105,8 +105,16 @@ impl Finding {
             Some(advice) => (". ", advice.as_str()),
             None => ("", ""),
         };
-        format!("{:<8} {about:<14} {what}{stop}{advice}", verdict.as_str())
+        format!("{:<8} {about:<17} {what}{stop}{advice}", verdict.as_str())
     }
+}
+
+/// All of it, for programs.
+#[derive(Serialize)]
+struct Findings<'a> {
+    /// Whether nothing is wrong.
+    ok: bool,
+    findings: &'a [Finding],
 }
 
 /// What others say may have lines and more; a finding is one line.
@@ -136,7 +144,7 @@ impl Report {
         let count = |verdict| self.findings.iter().filter(|finding| finding.verdict == verdict).count();
         let (wrong, warnings) = (count(Verdict::Wrong), count(Verdict::Warning));
         if self.is_for_programs {
-            output::print_json(&json!({ "ok": wrong == 0, "findings": self.findings }))?;
+            output::print_json(&Findings { ok: wrong == 0, findings: &self.findings })?;
         }
         match (wrong, warnings) {
             (0, _) if self.is_for_programs => Ok(()),
@@ -206,7 +214,7 @@ mod tests {
     fn a_finding_is_one_line_whatever_others_say() {
         let finding = Finding::wrong("telegram.main", "it said:\n  \u{1b}[2Jno").so("Ask\nagain.");
 
-        assert_eq!(finding.line(), "wrong    telegram.main  it said: \u{fffd}[2Jno. Ask again.");
-        assert_eq!(Finding::ok("config", "well.").so("Go on.").line(), "ok       config         well. Go on.");
+        assert_eq!(finding.line(), "wrong    telegram.main     it said: \u{fffd}[2Jno. Ask again.");
+        assert_eq!(Finding::ok("config", "well.").so("Go on.").line(), "ok       config            well. Go on.");
     }
 }

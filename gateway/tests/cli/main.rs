@@ -51,7 +51,6 @@ fn a_wrong_call_ends_with_2(#[case] arguments: &[&str]) {
 #[case(&["run"])]
 #[case(&["config", "check"])]
 #[case(&["config", "show"])]
-#[case(&["turns", "list"])]
 fn a_wrong_configuration_ends_with_2_and_names_every_key(#[case] arguments: &[&str]) {
     let folder = folder();
     std::fs::write(folder.path().join("rejoinder.toml"), "[server]\nlistn = 1\ndrain = \"soon\"\n").unwrap();
@@ -61,6 +60,22 @@ fn a_wrong_configuration_ends_with_2_and_names_every_key(#[case] arguments: &[&s
     assert_eq!((code, out.as_str()), (Some(2), ""));
     assert!(err.contains("server.listn") && err.contains("rejoinder.toml:2"), "{err}");
     assert!(err.contains("server.drain") && err.contains("rejoinder.toml:3"), "{err}");
+}
+
+#[test]
+fn whoever_looks_at_turns_needs_nothing_of_the_configuration_but_where_they_are() {
+    let folder = folder();
+    let listing = |config: &str| {
+        std::fs::write(folder.path().join("rejoinder.toml"), config).unwrap();
+        outcome(folder.path(), &["turns", "list"])
+    };
+
+    let (without_a_secret, _, missing) = listing("[admin]\ntoken = { env = \"NOT_SET\" }\n");
+    let (without_a_place, _, wrong) = listing("[store]\nurl = \"redis:6379\"\n");
+
+    assert_eq!((without_a_secret, without_a_place), (Some(1), Some(2)));
+    assert!(missing.contains("no database"), "{missing}");
+    assert!(wrong.contains("store.url") && wrong.contains("rejoinder.toml:2"), "{wrong}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod admin;
 #[cfg(feature = "discord")]
 mod discord;
+mod doctor;
 mod health;
 mod life;
 mod support;

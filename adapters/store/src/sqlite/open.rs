@@ -172,7 +172,7 @@ impl SqliteStore {
         }
         let writer = Writer::start(connection, writing, path.clone(), lock).map_err(OpenError::Thread)?;
         Ok(Self {
-            readers: readers(&path, busy_timeout),
+            readers: readers(&path, busy_timeout, false),
             writer: Some(writer),
             clock,
             transcripts: Transcripts::default(),
@@ -188,7 +188,9 @@ impl SqliteStore {
         if !path.try_exists().unwrap_or(true) {
             return Err(OpenError::Missing { path: path.to_owned() });
         }
-        let readers = readers(path, Duration::from_secs(5));
+        // Without a log to read, nothing has to be made beside the file: whoever looks leaves nothing behind.
+        let is_at_rest = !is_in_use(path).unwrap_or(true) && !beside(path, "-wal").exists();
+        let readers = readers(path, Duration::from_secs(5), is_at_rest);
         let mut connection = readers.acquire().await.map_err(|source| OpenError::database(path, source))?;
         let found = version(&mut connection).await.map_err(|source| OpenError::database(path, source))?;
         drop(connection);
@@ -218,9 +220,14 @@ pub fn is_in_use(path: &Path) -> io::Result<bool> {
 }
 
 fn lock_file(path: &Path) -> PathBuf {
-    let mut lock = path.as_os_str().to_owned();
-    lock.push(".lock");
-    PathBuf::from(lock)
+    beside(path, ".lock")
+}
+
+/// The file that belongs to the database and is called like it, with `ending`.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(ending);
+    PathBuf::from(path)
 }
 
 /// Takes the lock that keeps a second process out, for as long as the file stays open.
@@ -260,11 +267,12 @@ fn writing(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-/// Connections that read.
-fn readers(path: &Path, busy_timeout: Duration) -> SqlitePool {
+/// Connections that read. `is_at_rest`: nobody writes.
+fn readers(path: &Path, busy_timeout: Duration, is_at_rest: bool) -> SqlitePool {
     let options = SqliteConnectOptions::new()
         .filename(path)
         .read_only(true)
+        .immutable(is_at_rest)
         .busy_timeout(busy_timeout)
         .pragma("wal_autocheckpoint", "0")
         .pragma("cache_size", "-1000")

@@ -96,14 +96,17 @@ fn look_at_place_for(path: &Path) -> Finding {
 
 /// Whether others can come to a directory and look into it.
 fn is_open_to_others(path: &Path, metadata: &Metadata) -> bool {
+    let mode = |metadata: &Metadata| metadata.permissions().mode();
+    let Ok(path) = path.canonicalize() else { return false };
+    let above = path.ancestors().skip(1).map(|above| above.metadata().map_or(0, |metadata| mode(&metadata)));
+    is_open(mode(metadata), above)
+}
+
+/// Whether a directory with this mode, in directories with those, is open to more than its owner.
+fn is_open(mode: u32, mut above: impl Iterator<Item = u32>) -> bool {
     const OTHERS: u32 = 0o077;
     const WAY_THROUGH: u32 = 0o011;
-    let Ok(path) = path.canonicalize() else { return false };
-    metadata.permissions().mode() & OTHERS != 0
-        && path
-            .ancestors()
-            .skip(1)
-            .all(|above| above.metadata().is_ok_and(|metadata| metadata.permissions().mode() & WAY_THROUGH != 0))
+    mode & OTHERS != 0 && above.all(|mode| mode & WAY_THROUGH != 0)
 }
 
 fn little_room(path: &Path, room: u64) -> Finding {
@@ -232,18 +235,9 @@ mod tests {
 
     #[test]
     fn a_directory_is_private_where_nobody_else_comes_to_it() {
-        let above = tempfile::tempdir().unwrap();
-        let path = above.path().join("data");
-        std::fs::create_dir(&path).unwrap();
-        let set = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-        let looked = |mode_above, mode| {
-            set(above.path(), mode_above);
-            set(&path, mode);
-            look_at_folder(&path).verdict
-        };
-
-        assert_eq!(looked(0o755, 0o700), Verdict::Ok);
-        assert_eq!(looked(0o700, 0o755), Verdict::Ok);
-        assert_eq!(looked(0o755, 0o755), Verdict::Warning);
+        assert!(!is_open(0o40_700, [0o40_755].into_iter()));
+        assert!(!is_open(0o40_755, [0o40_700, 0o40_755].into_iter()));
+        assert!(is_open(0o40_755, [0o40_755, 0o40_755].into_iter()));
+        assert!(is_open(0o40_750, [0o41_777].into_iter()));
     }
 }
