@@ -4,12 +4,13 @@ use std::{
     net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
+    time::Instant,
 };
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{Hook, eventually};
+use crate::{Hook, PATIENCE, eventually};
 
 /// The token that tests show at `/admin`.
 const ADMIN_TOKEN: &str = "admin-token-of-the-tests";
@@ -399,13 +400,20 @@ impl Gateway {
 }
 
 impl Drop for Gateway {
-    /// Checks the promise: nothing is owed, nothing is waiting.
+    /// Checks the promise: nothing is owed, nothing is waiting. What was seen a moment ago may not be written down
+    /// yet; the servers of the test go on meanwhile, as its runtime has a thread beside this one.
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("the gateway's log:\n{}", self.log());
         } else if !self.leaves_turns_open && self.data().join("rejoinder.db").exists() {
-            let open = self.open_turns();
-            assert!(open.is_empty(), "turns are still owed: {open:#?}\n{}", self.log());
+            let checked = Instant::now();
+            loop {
+                let open = self.open_turns();
+                if open.is_empty() {
+                    break;
+                }
+                assert!(checked.elapsed() < PATIENCE, "turns are still owed: {open:#?}\n{}", self.log());
+            }
         }
         if let Some(mut process) = self.process.take() {
             // It may have ended by itself.

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::{between_with, finds, hears};
 
 /// N1, O2: a stranger gets one notice with the id to add, runs no agent, and is owed nothing.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_stranger_is_told_once_and_runs_no_agent() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let gateway = between_with(&server, &agent, "dm_policy = \"allowlist\"").start().await;
@@ -26,7 +26,7 @@ async fn a_stranger_is_told_once_and_runs_no_agent() {
 }
 
 /// N1: those on the list are let in, by id or by name; others hear nothing once there is a list.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn those_on_the_list_are_let_in() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let (ada, bob, eve) = (server.person("Ada").await, server.person("Bob").await, server.person("Eve").await);
@@ -48,7 +48,7 @@ async fn those_on_the_list_are_let_in() {
 }
 
 /// O2: a flood from a stranger costs those who are let in nothing.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_flood_from_a_stranger_runs_no_agent() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let ada = server.person("Ada").await;
@@ -64,7 +64,7 @@ async fn a_flood_from_a_stranger_runs_no_agent() {
 }
 
 /// A server's channel is let in as a whole, by its id, threads and all.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_channel_on_the_list_is_let_in() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let guild = server.guild("Friends").await;
@@ -87,7 +87,7 @@ async fn a_channel_on_the_list_is_let_in() {
 }
 
 /// N1, O2: a stranger's command runs no agent either, and does not look as if somebody thought it over.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_strangers_command_is_not_thought_over_for_ever() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let ada = server.person("Ada").await;

@@ -38,7 +38,7 @@ async fn with_model(more: &str) -> (DiscordServer, ModelServer, Gateway) {
 
 /// B10, E8, I3, J1: one message, and the row says which one the platform acknowledged.
 #[rstest]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_person_is_answered_once(#[values(Place::DirectChat, Place::Server)] place: Place) {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello, Ada.").await);
     let ada = server.person("Ada").await;
@@ -65,7 +65,7 @@ async fn a_person_is_answered_once(#[values(Place::DirectChat, Place::Server)] p
 #[case::error("zebra-boom", FAILED)]
 #[case::cut("zebra-cut", FAILED)]
 #[case::again("zebra-once", "after the retry")]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn whatever_the_agent_does_there_is_one_signal(
     #[case] asked: &str,
     #[case] words: &str,
@@ -83,7 +83,7 @@ async fn whatever_the_agent_does_there_is_one_signal(
 }
 
 /// A11, B14: words and silence are the operator's.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn silence_becomes_what_the_operator_says() {
     let ladder = "[guard.ladder.discord.direct]\nsilent = [{ react = \"👌\" }]\n\
                   [guard.templates.discord]\nfailed = \"Ask the operator.\"\n";
@@ -101,7 +101,7 @@ async fn silence_becomes_what_the_operator_says() {
 }
 
 /// A2, A8: a server climbs its own ladder.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_empty_answer_to_a_mention_is_a_reaction_where_the_operator_wants_one() {
     let (server, _model, gateway) = with_model("[guard.ladder.discord.group]\nsilent = [{ react = \"👀\" }]\n").await;
     let general = server.guild("Friends").await.channel("general").await;
@@ -121,7 +121,7 @@ fn reacted(message: &rejoinder_discord_server::Message, emoji: &str) -> bool {
 }
 
 /// A reaction is an answer.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_reaction_is_the_answer() {
     let server = DiscordServer::start().await;
     let agent = ScriptedAgent::start(|_, _| Script::Calls("react".to_owned(), json!({ "emoji": "✅" }))).await;
@@ -136,7 +136,7 @@ async fn a_reaction_is_the_answer() {
 }
 
 /// K6, K7: a long answer in parts that fit, with its code whole and its words unbroken.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_long_answer_comes_in_parts_that_fit() {
     let code = (0..200).map(|n| format!("let 🦀_{n} = {n};")).collect::<Vec<_>>().join("\n");
     let words = format!("Here it is:\n\n```rust\n{code}\n```\n\nThat was **all**.");
@@ -161,7 +161,7 @@ async fn a_long_answer_comes_in_parts_that_fit() {
 
 /// The choices of a question are buttons; a press is acknowledged, and a turn of its own.
 #[rstest]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_question_has_buttons(#[values(Place::DirectChat, Place::Server)] place: Place) {
     let server = DiscordServer::start().await;
     let agent =
@@ -185,7 +185,7 @@ async fn a_question_has_buttons(#[values(Place::DirectChat, Place::Server)] plac
 }
 
 /// B11, L4: several people at once, each in their own chat.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn answers_go_where_the_question_came_from() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
     let gateway = between(&server, &agent).start().await;
@@ -205,7 +205,7 @@ async fn answers_go_where_the_question_came_from() {
 }
 
 /// B1, L4: what is said while the agent works waits its turn.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_said_meanwhile_is_answered_in_order() {
     let server = DiscordServer::start().await;
     let (agent, release) = ScriptedAgent::holding("first").await;
@@ -224,7 +224,7 @@ async fn what_is_said_meanwhile_is_answered_in_order() {
 }
 
 /// An edit of what still waits is what the agent is asked; a preview that Discord adds is no edit.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_edit_amends_what_waits() {
     let server = DiscordServer::start().await;
     let (agent, release) = ScriptedAgent::holding("first").await;
@@ -247,7 +247,7 @@ async fn an_edit_amends_what_waits() {
 }
 
 /// An edit of what is answered changes nothing.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_edit_of_what_is_answered_is_not_answered_again() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
     let gateway = between(&server, &agent).start().await;
@@ -266,7 +266,7 @@ async fn an_edit_of_what_is_answered_is_not_answered_again() {
 }
 
 /// G1: it types while the turn runs, and not any more once it ended.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn typing_ends_with_the_turn() {
     let server = DiscordServer::start().await;
     let (held, never) =
@@ -303,7 +303,7 @@ async fn typing_ends_with_the_turn() {
 }
 
 /// Whatever is said, an answer calls nobody, and its previews are the operator's choice.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_answer_calls_nobody() {
     let server = DiscordServer::start().await;
     let ada = server.person("Ada").await;
@@ -320,7 +320,7 @@ async fn an_answer_calls_nobody() {
 }
 
 /// The prompt may be gone by the time there is an answer.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_prompt_that_was_deleted_is_answered_all_the_same() {
     let server = DiscordServer::start().await;
     let (agent, release) = ScriptedAgent::holding("Here.").await;

@@ -9,7 +9,7 @@ use crate::{between_with, hears};
 const QUIET: &str = "streaming = \"off\"";
 
 /// D14: the first start begins at now: nobody is answered who said something before there was a gateway.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_first_start_answers_nothing_from_before_it() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
     let general = server.guild("Friends").await.channel("general").await;
@@ -38,7 +38,7 @@ async fn begun(server: &DiscordServer, agent: &ScriptedAgent, ada: &Person, chat
 #[rstest]
 #[case::replayed(false)]
 #[case::read_back(true)]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_was_said_meanwhile_is_answered_in_order(#[case] is_forgotten: bool) {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
     let (ada, chat) = server.crowd(1).await.remove(0);
@@ -59,7 +59,7 @@ async fn what_was_said_meanwhile_is_answered_in_order(#[case] is_forgotten: bool
 }
 
 /// D4: `backfill_max_age` bounds how far back is read.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_older_than_the_operator_wants_is_not_answered() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
     let (ada, chat) = server.crowd(1).await.remove(0);
@@ -87,7 +87,7 @@ async fn what_is_older_than_the_operator_wants_is_not_answered() {
 #[rstest]
 #[case::resumed(&[])]
 #[case::forgotten(&[Event::Forget])]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_restart_while_people_talk_loses_nothing(#[case] trouble: &[Event]) {
     const TALK: usize = 24;
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
@@ -138,7 +138,7 @@ async fn a_restart_while_people_talk_loses_nothing(#[case] trouble: &[Event]) {
 }
 
 /// D1, F5: what is still to be read when the process dies is read before what Discord replays, which is newer.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_was_left_to_be_read_comes_before_what_is_newer() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
     let (ada, chat) = server.crowd(1).await.remove(0);
@@ -162,7 +162,7 @@ async fn what_was_left_to_be_read_comes_before_what_is_newer() {
 }
 
 /// D9: a channel that cannot be read any more holds up no other.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_channel_that_cannot_be_read_is_let_pass() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let guild = server.guild("Friends").await;

@@ -62,7 +62,7 @@ impl Talk {
 #[case::closed(Event::Close(4000))]
 #[case::closed_for_a_rest(Event::Close(1001))]
 #[case::invalid_and_resumable(Event::InvalidSession { resumable: true })]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_session_that_breaks_is_taken_up_again(#[case] trouble: Event) {
     let mut talk = Talk::begun().await;
 
@@ -76,7 +76,7 @@ async fn a_session_that_breaks_is_taken_up_again(#[case] trouble: Event) {
 }
 
 /// F5: events that Discord sent and that never arrived are replayed.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn events_that_never_arrived_are_replayed() {
     let mut talk = Talk::begun().await;
 
@@ -94,7 +94,7 @@ async fn events_that_never_arrived_are_replayed() {
 #[case::timed_out(Event::Close(4009))]
 #[case::bad_number(Event::Close(4007))]
 #[case::invalid(Event::InvalidSession { resumable: false })]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_missed_when_the_session_is_gone_is_read_back(#[case] trouble: Event) {
     let mut talk = Talk::begun().await;
 
@@ -110,7 +110,7 @@ async fn what_is_missed_when_the_session_is_gone_is_read_back(#[case] trouble: E
 }
 
 /// F3, F5: a Gateway that lets nobody in is tried again, with pauses; readiness says so meanwhile.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_gateway_that_lets_nobody_in_is_named() {
     let mut talk = Talk::begun().await;
 
@@ -127,7 +127,7 @@ async fn a_gateway_that_lets_nobody_in_is_named() {
 }
 
 /// F4: a connection that looks alive and is not, for want of acknowledged heartbeats, is given up.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_connection_without_acknowledged_heartbeats_is_given_up() {
     let mut talk = Talk::begun_with(json!({ "heartbeat_interval": 0.5 })).await;
 
@@ -140,7 +140,7 @@ async fn a_connection_without_acknowledged_heartbeats_is_given_up() {
 }
 
 /// F4: heartbeats go on while nothing happens, and nothing breaks.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_quiet_connection_stays() {
     let mut talk = Talk::begun_with(json!({ "heartbeat_interval": 0.5 })).await;
 
@@ -153,7 +153,7 @@ async fn a_quiet_connection_stays() {
 }
 
 /// F5: a stop keeps the session, so that a start goes on where it was, without using up another.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_restart_takes_the_session_up_again() {
     let mut talk = Talk::begun().await;
 
@@ -168,7 +168,7 @@ async fn a_restart_takes_the_session_up_again() {
 }
 
 /// F5: a session is not taken up again by a Discord that forgot it, and not begun again at once either.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_session_that_is_refused_at_the_start_is_begun_anew() {
     let mut talk = Talk::begun().await;
 

@@ -8,7 +8,7 @@ use crate::{DEFERRAL, LATE, between, hears};
 const SOON: &str = "[guard]\nsoft_deadline = \"1s\"\n";
 
 /// A10, B10: the deferral turns into the answer, in place.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_becomes_the_answer() {
     let server = DiscordServer::start().await;
     let (agent, release) = ScriptedAgent::holding("At last.").await;
@@ -27,7 +27,7 @@ async fn a_deferral_becomes_the_answer() {
 }
 
 /// A10: a deferral that cannot be edited any more is followed by the answer.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_that_was_deleted_is_followed_by_the_answer() {
     let server = DiscordServer::start().await;
     let (agent, release) = ScriptedAgent::holding("At last.").await;
@@ -47,7 +47,7 @@ async fn a_deferral_that_was_deleted_is_followed_by_the_answer() {
 }
 
 /// A9, A10, G2: past both deadlines the deferral becomes the fallback, and the next one is answered.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_stall_becomes_the_fallback() {
     let server = DiscordServer::start().await;
     let agent = ScriptedAgent::start(|_, number| match number {
@@ -70,7 +70,7 @@ async fn a_stall_becomes_the_fallback() {
 }
 
 /// B1: who only waits in line is owed a deferral at most, and the real answer wins.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn everybody_in_line_is_told_and_answered() {
     let server = DiscordServer::start().await;
     let (agent, release) = ScriptedAgent::holding("the first").await;
@@ -97,7 +97,7 @@ async fn everybody_in_line_is_told_and_answered() {
 }
 
 /// D1, D3: a deferral is a debt that outlives the process, and is paid in its place.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_is_paid_after_a_crash() {
     let server = DiscordServer::start().await;
     let (agent, _never) = ScriptedAgent::holding("never").await;

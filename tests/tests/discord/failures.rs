@@ -21,7 +21,7 @@ fn sending() -> rejoinder_discord_server::Fault {
 #[case::the_answer_was_lost_twice(Fault::on("POST", "/channels/*/messages").executed_then_dropped().times(2))]
 #[case::the_connection_was_reset(sending())]
 #[case::an_error_before_it_was_done(Fault::on("POST", "/channels/*/messages").failed(500))]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_may_have_arrived_is_sent_again_and_shown_once(#[case] fault: Fault) {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let gateway = between_with(&server, &agent, QUIET).start().await;
@@ -44,7 +44,7 @@ async fn what_may_have_arrived_is_sent_again_and_shown_once(#[case] fault: Fault
 }
 
 /// I5: an attempt whose end is not known is one in the metrics.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_attempt_whose_end_is_not_known_is_counted() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let gateway = between_with(&server, &agent, QUIET).start().await;
@@ -61,7 +61,7 @@ async fn an_attempt_whose_end_is_not_known_is_counted() {
 }
 
 /// A call that is done and never answered is not waited for for ever, and not done twice.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_answer_that_never_comes_is_not_waited_for() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let gateway = between_with(&server, &agent, QUIET).time_passes_faster(10).start().await;
@@ -78,7 +78,7 @@ async fn an_answer_that_never_comes_is_not_waited_for() {
 }
 
 /// After its two minutes the nonce is forgotten: the channel is read back before anything is sent again.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_may_have_arrived_is_looked_for_once_its_nonce_is_forgotten() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let gateway = between_with(&server, &agent, QUIET)
@@ -104,7 +104,7 @@ async fn what_may_have_arrived_is_looked_for_once_its_nonce_is_forgotten() {
 }
 
 /// An edit is the same when it is done twice: nothing is doubled.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_edit_that_was_lost_is_done_again() {
     let server = DiscordServer::start().await;
     let (agent, release) = ScriptedAgent::holding("At last.").await;
@@ -129,7 +129,7 @@ async fn an_edit_that_was_lost_is_done_again() {
 #[rstest]
 #[case::to_write("send_messages", "50013")]
 #[case::to_see("view_channel", "50001")]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_permission_that_is_lost_ends_visibly(#[case] permission: &str, #[case] code: &str) {
     let server = DiscordServer::start().await;
     let (agent, release) = ScriptedAgent::holding("Too late.").await;
@@ -155,7 +155,7 @@ async fn a_permission_that_is_lost_ends_visibly(#[case] permission: &str, #[case
 }
 
 /// A18, D6: a channel that is deleted, and a person who takes no direct messages, are not tried again.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_refusal_for_good_is_not_tried_again() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let gateway = between_with(&server, &agent, QUIET).start().await;
@@ -173,7 +173,7 @@ async fn a_refusal_for_good_is_not_tried_again() {
 }
 
 /// A18: what was a channel when it was asked in is none any more.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_channel_that_is_deleted_holds_up_nobody() {
     let server = DiscordServer::start().await;
     let (agent, release) = ScriptedAgent::holding("Too late.").await;
@@ -195,7 +195,7 @@ async fn a_channel_that_is_deleted_holds_up_nobody() {
 }
 
 /// B10, I3: a long answer whose second part is lost on its way comes whole, and no part twice.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_part_that_is_lost_is_sent_again_and_no_other() {
     let server = DiscordServer::start().await;
     let paragraphs: Vec<_> = (0..30).map(|n| format!("Paragraph {n}. {}", "word ".repeat(40))).collect();

@@ -18,7 +18,7 @@ async fn seeing(keys: &str) -> (DiscordServer, ScriptedAgent, Gateway) {
 }
 
 /// K3: pictures reach a model that can see, as pictures, beside what was said with them: one turn.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn pictures_are_seen() {
     let (server, agent, gateway) = seeing("").await;
     let ada = server.person("Ada").await;
@@ -35,7 +35,7 @@ async fn pictures_are_seen() {
 }
 
 /// K3: a file that is too large costs nobody the text.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_file_that_is_too_large_costs_nobody_the_text() {
     let (server, agent, gateway) = seeing("max_attachment = \"1 KiB\"").await;
     let ada = server.person("Ada").await;
@@ -50,7 +50,7 @@ async fn a_file_that_is_too_large_costs_nobody_the_text() {
 }
 
 /// K3: a text file is read, a sticker is told in words, and what is replied to is quoted.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_no_text_is_told_in_words() {
     let (server, agent, gateway) = seeing("").await;
     let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);

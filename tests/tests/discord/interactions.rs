@@ -58,7 +58,7 @@ impl Scene {
 }
 
 /// An agent that needs 2.9 of the 3 seconds is not too late: the command was acknowledged long before.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_command_whose_agent_takes_almost_three_seconds_is_answered_in_place() {
     let scene = Scene::set().await;
     let (agent, release) = ScriptedAgent::holding("At 2.9 s.").await;
@@ -85,7 +85,7 @@ async fn a_command_whose_agent_takes_almost_three_seconds_is_answered_in_place()
 #[case::reaction("zebra-react", "👍")]
 #[case::error("zebra-boom", FAILED)]
 #[case::cut("zebra-cut", FAILED)]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn whatever_the_agent_does_a_command_is_answered_in_place(#[case] question: &str, #[case] words: &str) {
     let (scene, model) = tokio::join!(Scene::set(), ModelServer::start());
     let gateway = Gateway::builder().config(&discord(&scene.server, "")).config(&model.section()).start().await;
@@ -104,7 +104,7 @@ async fn whatever_the_agent_does_a_command_is_answered_in_place(#[case] question
 #[case::it_never_arrived(callback().times(2))]
 #[case::an_error_instead(Fault::on("POST", "/interactions/*/*/callback").failed(503).times(2))]
 #[case::it_is_slow(Fault::on("POST", "/interactions/*/*/callback").delayed(Duration::from_secs(1)))]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_acknowledgement_that_is_lost_is_made_again(#[case] fault: Fault) {
     let scene = Scene::set().await;
     let agent = ScriptedAgent::replying("Hello.").await;
@@ -122,7 +122,7 @@ async fn an_acknowledgement_that_is_lost_is_made_again(#[case] fault: Fault) {
 #[rstest]
 #[case::too_late(Fault::on("POST", "/interactions/*/*/callback").refused(404, 10062, "Unknown interaction"))]
 #[case::never(callback().always())]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_command_that_cannot_be_acknowledged_is_answered_in_the_channel(#[case] fault: Fault) {
     let scene = Scene::set().await;
     let agent = ScriptedAgent::replying("Hello.").await;
@@ -137,7 +137,7 @@ async fn a_command_that_cannot_be_acknowledged_is_answered_in_the_channel(#[case
 }
 
 /// A10: sixteen minutes later the token is worth nothing: the answer comes in the channel.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_answer_after_sixteen_minutes_comes_in_the_channel() {
     let scene = Scene::set().await;
     let (agent, release) = ScriptedAgent::holding("At last.").await;
@@ -161,7 +161,7 @@ async fn an_answer_after_sixteen_minutes_comes_in_the_channel() {
 #[rstest]
 #[case::at_once(0)]
 #[case::after_sixteen_minutes(16)]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_in_the_place_of_the_notice_becomes_the_answer(#[case] minutes: u32) {
     let scene = Scene::set().await;
     let (agent, release) = ScriptedAgent::holding("At last.").await;
@@ -179,7 +179,7 @@ async fn a_deferral_in_the_place_of_the_notice_becomes_the_answer(#[case] minute
 }
 
 /// B11: what is asked in private is answered in private, for whoever asked and nobody else.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_asked_in_private_is_answered_in_private() {
     let scene = Scene::set().await;
     let bob = scene.server.person("Bob").await;
@@ -201,7 +201,7 @@ async fn what_is_asked_in_private_is_answered_in_private() {
 }
 
 /// B11, A19: what was asked in private and took too long is said in the direct chat, and not in the channel.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_private_answer_after_sixteen_minutes_comes_in_the_direct_chat() {
     let scene = Scene::set().await;
     let (agent, release) = ScriptedAgent::holding("At last.").await;
@@ -221,7 +221,7 @@ async fn a_private_answer_after_sixteen_minutes_comes_in_the_direct_chat() {
 }
 
 /// D1: a command that was acknowledged is answered in its place by the process that comes after.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_command_survives_a_crash() {
     let scene = Scene::set().await;
     let (agent, _never) = ScriptedAgent::holding("never").await;
@@ -246,7 +246,7 @@ async fn a_command_survives_a_crash() {
 #[case::claimed_and_not_sent("after_commit:1")]
 #[case::about_to_be_sent("attempt_started:1")]
 #[case::sent_and_not_written_down("attempt_ended:1")]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_crash_at_any_step_of_a_command_leaves_one_answer(#[case] point: &str) {
     let scene = Scene::set().await;
     let agent = ScriptedAgent::replying("Hello.").await;
@@ -270,7 +270,7 @@ async fn a_crash_at_any_step_of_a_command_leaves_one_answer(#[case] point: &str)
 }
 
 /// B3, D18: the gateway's own commands are settled by their answer.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn commands_are_the_gateways_own() {
     let scene = Scene::set().await;
     let (agent, _never) = ScriptedAgent::holding("too late").await;
@@ -297,7 +297,7 @@ async fn commands_are_the_gateways_own() {
 }
 
 /// H4: a limit on everything else does not hold up the acknowledgement.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_global_limit_does_not_hold_up_an_acknowledgement() {
     let scene = Scene::set().await;
     let agent = ScriptedAgent::replying("Hello.").await;

@@ -20,7 +20,7 @@ async fn sends(server: &DiscordServer, channel: &Channel) -> Vec<Call> {
 #[rstest]
 #[case::the_bots(Scope::User)]
 #[case::everybodys(Scope::Shared)]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_limited_channel_holds_up_nobody_else(#[case] scope: Scope) {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let gateway = between_with(&server, &agent, QUIET).start().await;
@@ -45,7 +45,7 @@ async fn a_limited_channel_holds_up_nobody_else(#[case] scope: Scope) {
 }
 
 /// H4: a 429 for the whole bot blocks all of it for its time, and each is sent once then.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_global_limit_holds_up_everybody_for_its_time() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let gateway = between_with(&server, &agent, QUIET).start().await;
@@ -70,7 +70,7 @@ async fn a_global_limit_holds_up_everybody_for_its_time() {
 }
 
 /// H5: how long a channel is blocked survives the process; it is not tried before.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_block_survives_a_restart() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let mut gateway = between_with(&server, &agent, QUIET).start().await;
@@ -96,7 +96,7 @@ async fn a_block_survives_a_restart() {
 }
 
 /// What the headers announce is kept to, so that Discord refuses nothing.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_the_headers_announce_is_kept_to() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
     let gateway = between_with(&server, &agent, QUIET).start().await;
@@ -117,7 +117,7 @@ async fn what_the_headers_announce_is_kept_to() {
 }
 
 /// The pace of our own (`pace = "discord"`) keeps within Discord's limits as they are documented.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_documented_pace_is_kept() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     server.set(json!({ "global_limit": 50 })).await;
@@ -136,7 +136,7 @@ async fn the_documented_pace_is_kept() {
 }
 
 /// E4, H4: a flood in one channel, which Discord limits, is answered at Discord's pace; the others at theirs.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_flood_in_one_channel_is_no_flood_in_the_others() {
     const FLOOD: usize = 15;
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
@@ -165,7 +165,7 @@ async fn a_flood_in_one_channel_is_no_flood_in_the_others() {
 }
 
 /// A channel that refuses everything is a long way from a ban: nothing is tried again that was refused for good.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn refusals_are_a_long_way_from_a_ban() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let gateway = between_with(&server, &agent, QUIET).start().await;

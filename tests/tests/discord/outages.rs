@@ -12,7 +12,7 @@ use crate::{between, discord, hears};
 #[rstest]
 #[case::unavailable(Fault::on_everything().failed(503))]
 #[case::cut_off(Fault::on_everything().reset())]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn ten_minutes_without_discord_cost_nobody_an_answer(#[case] outage: Fault) {
     let server = DiscordServer::start().await;
     let (agent, release) = ScriptedAgent::holding("The first.").await;
@@ -48,7 +48,7 @@ async fn ten_minutes_without_discord_cost_nobody_an_answer(#[case] outage: Fault
 }
 
 /// H2: a short outage uses up no delivery, and what was refused for now is sent once it is over.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_short_outage_of_sending_costs_nobody_an_answer() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let gateway = Gateway::builder()
@@ -74,7 +74,7 @@ async fn a_short_outage_of_sending_costs_nobody_an_answer() {
 }
 
 /// A clock that is set forward or back: the next message is answered as if nothing had been.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_clock_that_jumps_is_survived() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let gateway = between(&server, &agent).own_calendar().start().await;

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::{between, between_with, hears};
 
 /// B5, L4: what is directed at the bot is answered, as a reply to it; the rest is nobody's business.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_server_is_answered_when_it_asks() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Here.").await);
     let gateway = between(&server, &agent).start().await;
@@ -33,7 +33,7 @@ async fn a_server_is_answered_when_it_asks() {
 }
 
 /// B5: with `group_policy = "all"` the agent hears everything, and owes an answer to what is directed at it.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_overheard_is_told_and_owed_nothing() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("NO_REPLY").await);
     let gateway = between_with(&server, &agent, "group_policy = \"all\"").start().await;
@@ -51,7 +51,7 @@ async fn what_is_overheard_is_told_and_owed_nothing() {
 }
 
 /// O1: another bot is owed nothing, and no agent runs for it; nor for a webhook.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn two_bots_do_not_answer_each_other_for_ever() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
     let gateway = between(&server, &agent).start().await;
@@ -70,7 +70,7 @@ async fn two_bots_do_not_answer_each_other_for_ever() {
 }
 
 /// O1: a bot that the operator names is answered like a person; our own messages never are.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_bot_that_is_allowed_is_answered() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello, colleague.").await);
     let chatterbox = server.another_bot("Chatterbox").await;
@@ -86,7 +86,7 @@ async fn a_bot_that_is_allowed_is_answered() {
 }
 
 /// A reaction to an answer owes nothing, and says something only to an agent that wants to know.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_reaction_to_an_answer_owes_nothing() {
     for tells in [false, true] {
         let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
@@ -109,7 +109,7 @@ async fn a_reaction_to_an_answer_owes_nothing() {
 }
 
 /// A server that the bot is invited to while it runs is answered from then on; one it is removed from is no trouble.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn servers_come_and_go() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
     let gateway = between(&server, &agent).start().await;
@@ -129,7 +129,7 @@ async fn servers_come_and_go() {
 }
 
 /// E4: an event that nobody can read, and one of a kind from the future, hold up nobody.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_poisonous_event_blocks_nobody() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let gateway = between(&server, &agent).start().await;

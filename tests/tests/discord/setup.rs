@@ -8,7 +8,7 @@ use crate::{between, between_with, hears};
 
 /// D17, F4: without the MESSAGE CONTENT intent readiness says what to switch on; what is said to the bot is
 /// answered all the same.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn hidden_content_is_named() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     server.set(json!({ "message_content": false })).await;
@@ -32,7 +32,7 @@ async fn hidden_content_is_named() {
 }
 
 /// An operator who does not want to read everything is not told to.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn who_does_not_ask_for_the_content_is_ready_without_it() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     server.set(json!({ "message_content": false })).await;
@@ -49,7 +49,7 @@ async fn who_does_not_ask_for_the_content_is_ready_without_it() {
 }
 
 /// The commands are registered for everybody, or for the servers that the operator names.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_commands_are_registered_where_the_operator_wants_them() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let guild = server.guild("Friends").await;
@@ -71,7 +71,7 @@ async fn the_commands_are_registered_where_the_operator_wants_them() {
 }
 
 /// D17: not ready before Discord has proved that events come in; no session is begun when none is left today.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn it_is_not_ready_while_no_session_may_be_begun() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     server.set(json!({ "identify_remaining": 0, "identify_reset_after": 3600.0 })).await;
@@ -87,7 +87,7 @@ async fn it_is_not_ready_while_no_session_may_be_begun() {
 }
 
 /// D17, F3: a Discord that cannot be reached at the start is named, and found when it is there.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_start_without_discord_goes_on_when_it_is_there() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     server.fault(Fault::on_everything().failed(503).always()).await;
@@ -106,7 +106,7 @@ async fn a_start_without_discord_goes_on_when_it_is_there() {
 }
 
 /// 401: the channel pauses, readiness says so, nothing is hammered, and the token is nowhere.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_token_that_is_refused_is_named() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let gateway = between(&server, &agent).start().await;
@@ -129,7 +129,7 @@ async fn a_token_that_is_refused_is_named() {
 }
 
 /// 401 to what is sent: the channel pauses, readiness says so, and the answer is kept for when it is heard again.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_answer_waits_for_a_token_that_is_heard() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
     let keys = "streaming = \"off\"";

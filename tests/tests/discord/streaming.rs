@@ -19,7 +19,7 @@ async fn streaming(how: &str) -> (DiscordServer, ModelServer, Gateway) {
 #[rstest]
 #[case::edits("edit")]
 #[case::off("off")]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_streamed_ends_as_the_whole_answer(#[case] how: &str) {
     let (server, _model, gateway) = streaming(how).await;
     let ada = server.person("Ada").await;
@@ -36,7 +36,7 @@ async fn what_is_streamed_ends_as_the_whole_answer(#[case] how: &str) {
 }
 
 /// A4, B8, B13: what was shown of an answer that failed does not stay beside the fallback.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_draft_of_nothing_is_taken_back() {
     let server = DiscordServer::start().await;
     let agent = ScriptedAgent::start(|_, _| Script::Stalls).await;
@@ -57,7 +57,7 @@ async fn a_draft_of_nothing_is_taken_back() {
 }
 
 /// B13, D1: a draft that a process left behind becomes the answer of the next one.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_draft_outlives_the_process_and_becomes_the_answer() {
     let server = DiscordServer::start().await;
     let agent = ScriptedAgent::start(|_, number| match number {
@@ -84,7 +84,7 @@ async fn a_draft_outlives_the_process_and_becomes_the_answer() {
 }
 
 /// A4: while edits are refused the answer still comes, whole.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_draft_that_cannot_be_edited_costs_nobody_the_answer() {
     let (server, _model, gateway) = streaming("edit").await;
     let ada = server.person("Ada").await;
@@ -99,7 +99,7 @@ async fn a_draft_that_cannot_be_edited_costs_nobody_the_answer() {
 }
 
 /// B8, B13: somebody deletes what is being written: the answer comes all the same, once.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_draft_that_is_deleted_costs_nobody_the_answer() {
     let (server, _model, gateway) = streaming("edit").await;
     let general = server.guild("Friends").await.channel("general").await;

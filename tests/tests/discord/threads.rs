@@ -6,7 +6,7 @@ use rejoinder_tests::ScriptedAgent;
 use crate::{DEFERRAL, between, between_with, hears};
 
 /// L2: each thread is a conversation of its own, and its answers stay in it.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_thread_is_a_conversation_of_its_own() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Here.").await);
     let gateway = between(&server, &agent).start().await;
@@ -36,7 +36,7 @@ async fn a_thread_is_a_conversation_of_its_own() {
 }
 
 /// L2: a thread goes on where it was after a restart, and is opened again when it was archived.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_thread_goes_on_after_a_restart() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
     let mut gateway = between(&server, &agent).start().await;
@@ -68,7 +68,7 @@ async fn thread_of(server: &DiscordServer, channel: &Channel, message: &Message)
 
 /// L2, A10: with `auto_thread` a mention is answered in a thread of its own, deferral and all; there it goes on
 /// without mentions.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_mention_can_be_answered_in_a_thread_of_its_own() {
     let server = DiscordServer::start().await;
     let (agent, release) = ScriptedAgent::holding("At last.").await;
@@ -93,7 +93,7 @@ async fn a_mention_can_be_answered_in_a_thread_of_its_own() {
 }
 
 /// A19: where no thread may be opened, the answer stands in the channel.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn where_no_thread_can_be_opened_the_answer_stays_in_the_channel() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Here.").await);
     let gateway = between_with(&server, &agent, "auto_thread = true").start().await;
@@ -112,7 +112,7 @@ async fn where_no_thread_can_be_opened_the_answer_stays_in_the_channel() {
 #[rstest::rstest]
 #[case::before_it("attempt_started:1")]
 #[case::after_it("attempt_ended:1")]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_crash_around_the_opening_of_a_thread_leaves_one_answer(#[case] point: &str) {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Here.").await);
     let keys = "auto_thread = true\nstreaming = \"off\"";

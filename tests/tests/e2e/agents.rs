@@ -30,7 +30,7 @@ async fn asked(gateway: &Gateway, message: &str, words: &str, fallback: Option<&
 }
 
 /// I3.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_model_answers() {
     let (_model, gateway) = with_model("", "").await;
 
@@ -38,7 +38,7 @@ async fn a_model_answers() {
 }
 
 /// A1, A3.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_empty_answer_becomes_one_fallback() {
     let (_model, gateway) = with_model("", "").await;
 
@@ -46,7 +46,7 @@ async fn an_empty_answer_becomes_one_fallback() {
 }
 
 /// A20, B6, C1.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_silence_marker_is_silence_and_never_shown() {
     let (_model, gateway) = with_model("", "").await;
 
@@ -54,7 +54,7 @@ async fn a_silence_marker_is_silence_and_never_shown() {
 }
 
 /// B6, B14.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_chosen_silence_becomes_what_the_operator_says() {
     let ladder = "[guard.ladder.webhook.direct]\nsilent = [{ react = \"👌\" }]\n";
     let (_model, gateway) = with_model("", ladder).await;
@@ -66,7 +66,7 @@ async fn a_chosen_silence_becomes_what_the_operator_says() {
     assert!(explained.contains("nothing to add"), "{explained}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_reaction_by_tool_is_the_answer() {
     let (_model, gateway) = with_model("", "").await;
 
@@ -81,14 +81,14 @@ async fn a_reaction_by_tool_is_the_answer() {
 }
 
 /// C5.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_model_that_fails_becomes_one_fallback_without_its_error() {
     let (_model, gateway) = with_model("", "").await;
 
     asked(&gateway, "zebra-boom", FAILED, Some("error"), "500").await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_model_that_fails_once_is_asked_again() {
     let (_model, gateway) = with_model("", "").await;
 
@@ -96,7 +96,7 @@ async fn a_model_that_fails_once_is_asked_again() {
 }
 
 /// B8.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_stream_that_is_cut_off_is_no_answer() {
     let (_model, gateway) = with_model("", "").await;
 
@@ -104,7 +104,7 @@ async fn a_stream_that_is_cut_off_is_no_answer() {
 }
 
 /// A9.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_stream_that_stalls_ends_in_one_fallback() {
     let agent = ScriptedAgent::start(|_, _| Script::Stalls).await;
     let gateway = Gateway::builder()
@@ -117,7 +117,7 @@ async fn a_stream_that_stalls_ends_in_one_fallback() {
 }
 
 /// A9, A10, G2.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_stall_past_both_deadlines_is_deferred_and_then_given_up() {
     let guard = "[guard]\nsoft_deadline = \"1s\"\nhard_deadline = \"3s\"\n";
     let (_model, gateway) = with_model("", guard).await;
@@ -134,7 +134,7 @@ async fn a_stall_past_both_deadlines_is_deferred_and_then_given_up() {
 }
 
 /// A10.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_stall_past_the_soft_deadline_is_deferred_and_then_answered() {
     let (_model, gateway) = with_model("", "[guard]\nsoft_deadline = \"1s\"\n").await;
     let hook = gateway.hook("test", TOKEN);
@@ -146,7 +146,7 @@ async fn a_stall_past_the_soft_deadline_is_deferred_and_then_answered() {
     assert_eq!((result.state(), result.words()), ("answered", "slow, but here it is"));
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_by_tool_is_paid_by_the_next_run() {
     let agent = ScriptedAgent::start(|_, number| match number {
         0 => Script::Calls("defer".to_owned(), json!({ "note": "Give me a second.", "seconds": 1 })),
@@ -168,7 +168,7 @@ async fn a_deferral_by_tool_is_paid_by_the_next_run() {
 }
 
 /// A5, C4, C5: an agent that is not there at all.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_agent_that_cannot_be_reached_ends_in_one_fallback() {
     let agent = "[agents.main]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"none\"\n";
     let gateway = Gateway::builder().config(&hook("")).config(agent).start().await;
@@ -177,7 +177,7 @@ async fn an_agent_that_cannot_be_reached_ends_in_one_fallback() {
 }
 
 /// A11, B14.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_fallback_speaks_the_operators_words() {
     let agent = ScriptedAgent::start(|_, _| Script::Fails(500)).await;
     let gateway = Gateway::builder()
@@ -190,7 +190,7 @@ async fn the_fallback_speaks_the_operators_words() {
     asked(&gateway, "hello", "Da ist etwas schiefgegangen.", Some("error"), "say:failed").await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_silent_agent_hands_the_turn_to_the_orchestrator() {
     let silent = ScriptedAgent::replying("").await;
     let orchestrator = ScriptedAgent::replying("I will take this one.").await;
@@ -207,7 +207,7 @@ async fn a_silent_agent_hands_the_turn_to_the_orchestrator() {
 }
 
 /// B1: what waits in line is deferred at most, and gets its own answer.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_turn_that_waits_in_line_is_deferred_and_then_answered() {
     let release = Arc::new(Notify::new());
     let agent = {
@@ -231,7 +231,7 @@ async fn a_turn_that_waits_in_line_is_deferred_and_then_answered() {
 }
 
 /// The built-in agent needs nothing.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn without_configuration_the_front_desk_answers() {
     let gateway = Gateway::builder().config(&hook("")).start().await;
 

@@ -19,7 +19,7 @@ fn is_problem(reply: &Reply, status: StatusCode, says: &str) {
     assert!(detail.contains(says), "`{says}` is not in `{detail}`");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_a_hook_cannot_take_is_named() {
     let gateway = gateway().await;
     let hook = gateway.hook("test", TOKEN);
@@ -34,7 +34,7 @@ async fn what_a_hook_cannot_take_is_named() {
 }
 
 /// M6: a signature is of the body as it came, and of now.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_signature_of_another_body_or_time_is_refused() {
     let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     let gateway =
@@ -55,7 +55,7 @@ async fn a_signature_of_another_body_or_time_is_refused() {
 }
 
 /// K3: attachments are fields, never a marker in the text.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn attachments_are_structured() {
     let agent = ScriptedAgent::replying("seen").await;
     let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;

@@ -85,7 +85,7 @@ async fn gateway(receiver: &Receiver, agent: &ScriptedAgent) -> Gateway {
     Gateway::builder().config(&receiver.section()).config(&agent.section()).start().await
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_answer_is_posted_and_signed() {
     let (receiver, agent) = (Receiver::start(&[]).await, ScriptedAgent::replying("posted").await);
     let gateway = gateway(&receiver, &agent).await;
@@ -101,7 +101,7 @@ async fn the_answer_is_posted_and_signed() {
 }
 
 /// H2, I5: a receiver that is down for a moment gets it with the same id; each attempt is a row.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_receiver_that_is_down_gets_it_later_once() {
     let receiver = Receiver::start(&[(500, None), (503, None)]).await;
     let agent = ScriptedAgent::replying("posted").await;
@@ -119,7 +119,7 @@ async fn a_receiver_that_is_down_gets_it_later_once() {
 }
 
 /// D6: a refusal is final; the answer at the hook is not touched by it.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_receiver_that_refuses_is_not_asked_again() {
     let receiver = Receiver::start(&[(410, None)]).await;
     let agent = ScriptedAgent::replying("posted").await;
@@ -141,7 +141,7 @@ async fn a_receiver_that_refuses_is_not_asked_again() {
 #[rstest::rstest]
 #[case::before_the_bytes("attempt_started:1", 1)]
 #[case::after_the_bytes("attempt_ended:1", 2)]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_crash_around_an_attempt_ends_in_one_delivery(#[case] point: &str, #[case] posts: usize) {
     let (receiver, agent) = (Receiver::start(&[]).await, ScriptedAgent::replying("posted").await);
     let mut gateway = Gateway::builder().config(&receiver.section()).config(&agent.section()).prepare();
@@ -158,7 +158,7 @@ async fn a_crash_around_an_attempt_ends_in_one_delivery(#[case] point: &str, #[c
 }
 
 /// H4, H5: what the receiver asks for is kept over a restart.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_limit_is_waited_out_also_over_a_restart() {
     let receiver = Receiver::start(&[(429, Some("2"))]).await;
     let agent = ScriptedAgent::replying("posted").await;

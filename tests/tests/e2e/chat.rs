@@ -27,7 +27,7 @@ fn turns(gateway: &Gateway) -> usize {
 }
 
 /// B11: streaming text, safe Markdown, history, and nobody else's words.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_conversation_is_seen_as_it_is_written_and_found_again() {
     let model = ModelServer::start().await;
     let gateway = Gateway::builder().config(&model.section()).start().await;
@@ -36,7 +36,7 @@ async fn a_conversation_is_seen_as_it_is_written_and_found_again() {
 }
 
 /// B10, B13: the person sees one bubble for one turn.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_becomes_the_answer_in_its_place() {
     let release = Arc::new(Notify::new());
     let agent = {
@@ -55,7 +55,7 @@ async fn a_deferral_becomes_the_answer_in_its_place() {
 }
 
 /// D1, E6: what was missed is shown once; what was written meanwhile is sent once.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_page_outlives_a_killed_gateway_and_a_lost_network() {
     let (never, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let agent = {
@@ -98,7 +98,7 @@ async fn a_page_outlives_a_killed_gateway_and_a_lost_network() {
 #[rstest]
 #[case::lost_before_the_commit("received:1")]
 #[case::lost_after_the_commit("accepted:1")]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_said_around_a_crash_is_said_once(#[case] point: &str) {
     let agent = ScriptedAgent::replying("Once.").await;
     let mut gateway = Gateway::builder().config(&agent.section()).prepare();
@@ -116,7 +116,7 @@ async fn what_is_said_around_a_crash_is_said_once(#[case] point: &str) {
 }
 
 /// A1, B14: silence becomes a question.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_empty_answer_becomes_a_question_with_buttons() {
     let agent = ScriptedAgent::start(|call, _| {
         Script::Replies(if last_said(call) == "Tell me more" { "There is more to tell." } else { "" }.to_owned())
@@ -130,7 +130,7 @@ async fn an_empty_answer_becomes_a_question_with_buttons() {
 }
 
 /// D18.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_stop_button_calls_off_what_runs() {
     let never = Arc::new(Notify::new());
     let agent = ScriptedAgent::start(move |_, number| match number {
@@ -149,7 +149,7 @@ async fn the_stop_button_calls_off_what_runs() {
 }
 
 /// N1.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_chat_with_a_token_opens_to_who_has_it() {
     let agent = ScriptedAgent::replying("Welcome home.").await;
     let token = "[channels.webchat.main]\naccess = \"token\"\ntoken = \"the-token-of-the-family\"\n";
@@ -168,7 +168,7 @@ async fn a_chat_with_a_token_opens_to_who_has_it() {
 #[case::the_socket_from_a_page_without_an_origin("/chat/ws", &[("origin", "null")], StatusCode::FORBIDDEN)]
 #[case::the_page("/chat", &[], StatusCode::OK)]
 #[case::the_socket("/chat/ws", &[], StatusCode::SWITCHING_PROTOCOLS)]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_chat_on_loopback_opens_to_this_machine_only(
     #[case] path: &str,
     #[case] headers: &[(&str, &str)],
@@ -236,7 +236,7 @@ xdg-open http://127.0.0.1:7420/chat
 Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaftsvorsitzender is one word.";
 
 /// Both widths, both themes; what the screenshots of the documents are made of.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_page_fits_and_can_be_read_on_every_device() {
     let release = Arc::new(Notify::new());
     let agent = {

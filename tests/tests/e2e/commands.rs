@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{TOKEN, hook};
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn turns_are_listed_shown_and_explained_while_it_runs_and_after() {
     let agent = ScriptedAgent::replying("").await;
     let mut gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
@@ -32,7 +32,7 @@ fn an_unknown_turn_is_said_to_be_unknown() {
     assert!(!output.stderr.is_empty());
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_second_gateway_on_the_same_data_is_refused() {
     let gateway = Gateway::builder().config(&hook("")).start().await;
 
@@ -44,7 +44,7 @@ async fn a_second_gateway_on_the_same_data_is_refused() {
 }
 
 /// Secrets and message text stay out of the logs.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_log_holds_neither_secrets_nor_what_was_said() {
     let agent = ScriptedAgent::replying("a very private answer").await;
     let gateway =

@@ -17,7 +17,7 @@ fn said_to_the_model(call: &rejoinder_tests::Call) -> Vec<String> {
         .collect()
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_agent_remembers_its_conversation_and_only_that() {
     let agent = ScriptedAgent::start(|_, number| Script::Replies(format!("answer {number}"))).await;
     let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
@@ -34,7 +34,7 @@ async fn the_agent_remembers_its_conversation_and_only_that() {
 }
 
 /// The session survives a restart; `/new` starts another one.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn memory_survives_a_restart_and_ends_with_new() {
     let agent = ScriptedAgent::start(|_, number| Script::Replies(format!("answer {number}"))).await;
     let mut gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
@@ -54,7 +54,7 @@ async fn memory_survives_a_restart_and_ends_with_new() {
 }
 
 /// C6: what looks like an option is text, on the way in and on the way out.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn options_in_a_text_are_only_text() {
     let text = "wait=0 [[reply_to:7]] --silent MEDIA:/etc/hostname [[react:👍]]";
     let agent = ScriptedAgent::replying(text).await;
@@ -68,7 +68,7 @@ async fn options_in_a_text_are_only_text() {
 }
 
 /// B3, D12, D18: what runs and what waits is called off at once, and the command is answered.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn stop_calls_off_what_runs_and_what_waits() {
     let never = Arc::new(Notify::new());
     let agent = ScriptedAgent::start(move |_, _| Script::Holds(Arc::clone(&never), "too late".to_owned())).await;
@@ -88,7 +88,7 @@ async fn stop_calls_off_what_runs_and_what_waits() {
 }
 
 /// L4: the answers of turns in one conversation are bound to their turns, in order.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn many_turns_in_one_conversation_are_answered_one_by_one() {
     let agent = ScriptedAgent::start(|call, _| {
         let said = said_to_the_model(call);
@@ -111,7 +111,7 @@ async fn many_turns_in_one_conversation_are_answered_one_by_one() {
 }
 
 /// D3: more turns than may run at once; the rest wait as rows and all are answered.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn more_turns_than_seats_are_all_answered() {
     let agent = ScriptedAgent::replying("served").await;
     let gateway = Gateway::builder()

@@ -17,7 +17,7 @@ use crate::{TOKEN, hook};
 #[case::the_agent_has_run("run_ended:1", 2)]
 #[case::the_outcome_is_about_to_be_claimed("before_commit:1", 2)]
 #[case::claimed_before_the_caller_is_told("after_commit:1", 1)]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_crash_at_any_step_leaves_one_answer(#[case] point: &str, #[case] runs: usize) {
     let agent = ScriptedAgent::start(|_, number| Script::Replies(format!("answer {number}"))).await;
     let mut gateway = Gateway::builder().config(&hook("")).config(&agent.section()).prepare();
@@ -41,7 +41,7 @@ async fn a_crash_at_any_step_leaves_one_answer(#[case] point: &str, #[case] runs
 }
 
 /// D1: a caller who does not ask again finds the answer all the same.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_turn_that_was_accepted_is_answered_after_a_crash() {
     let release = Arc::new(Notify::new());
     let agent = {
@@ -66,7 +66,7 @@ async fn a_turn_that_was_accepted_is_answered_after_a_crash() {
 }
 
 /// D1: a deferral is a debt that outlives the process.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_is_paid_after_a_crash() {
     let never = Arc::new(Notify::new());
     let agent = ScriptedAgent::start(move |_, number| match number {
@@ -86,7 +86,7 @@ async fn a_deferral_is_paid_after_a_crash() {
 }
 
 /// D11, D13: a turn that ends the process each time is given up after `max_runs`, and answered.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_poisonous_turn_is_quarantined_and_answered() {
     let agent = ScriptedAgent::replying("never seen").await;
     let mut gateway = Gateway::builder().config(&hook("")).config(&agent.section()).prepare();
@@ -109,7 +109,7 @@ async fn a_poisonous_turn_is_quarantined_and_answered() {
 }
 
 /// D1, E4: killed at random moments under load, again and again; every accepted turn is answered once.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn killed_again_and_again_under_load_every_turn_is_answered_once() {
     let agent = ScriptedAgent::replying("done").await;
     let mut gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;

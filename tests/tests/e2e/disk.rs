@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::{TOKEN, hook};
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_full_disk_refuses_new_turns_and_loses_no_accepted_one() {
     let release = Arc::new(Notify::new());
     let agent = {

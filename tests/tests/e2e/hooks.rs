@@ -12,7 +12,7 @@ async fn gateway(agent: &ScriptedAgent) -> Gateway {
     Gateway::builder().config(&hook("")).config(&agent.section()).start().await
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_question_is_answered_in_the_response() {
     let agent = ScriptedAgent::replying("Riga, 7 degrees.").await;
     let gateway = gateway(&agent).await;
@@ -28,7 +28,7 @@ async fn a_question_is_answered_in_the_response() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn plain_text_and_forms_are_turns_too() {
     let agent = ScriptedAgent::start(|call, _| {
         let said = call.body["messages"].as_array().and_then(|messages| messages.last()).cloned();
@@ -46,7 +46,7 @@ async fn plain_text_and_forms_are_turns_too() {
     assert!(form.words().contains("from a form"), "{form:?}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn whoever_accepts_text_gets_the_words_alone() {
     let agent = ScriptedAgent::replying("Just words.").await;
     let gateway = gateway(&agent).await;
@@ -59,7 +59,7 @@ async fn whoever_accepts_text_gets_the_words_alone() {
 }
 
 /// M5.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn whoever_does_not_wait_finds_the_answer_at_the_result_url() {
     let agent = ScriptedAgent::replying("Here it is.").await;
     let gateway = gateway(&agent).await;
@@ -73,7 +73,7 @@ async fn whoever_does_not_wait_finds_the_answer_at_the_result_url() {
 }
 
 /// A10, G2, M2.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_slow_answer_is_deferred_within_the_wait_and_then_paid() {
     let release = Arc::new(Notify::new());
     let agent = {
@@ -95,7 +95,7 @@ async fn a_slow_answer_is_deferred_within_the_wait_and_then_paid() {
 }
 
 /// E6, E8.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_repeated_key_gives_the_first_answer_again() {
     let agent = ScriptedAgent::start(|_, number| Script::Replies(format!("answer {number}"))).await;
     let gateway = gateway(&agent).await;
@@ -114,7 +114,7 @@ async fn a_repeated_key_gives_the_first_answer_again() {
 }
 
 /// E6.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn calls_with_one_key_at_once_are_one_turn() {
     let agent = ScriptedAgent::start(|_, number| Script::Replies(format!("answer {number}"))).await;
     let gateway = gateway(&agent).await;
@@ -128,7 +128,7 @@ async fn calls_with_one_key_at_once_are_one_turn() {
 }
 
 /// I3.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn health_and_metrics_tell_how_it_is() {
     let agent = ScriptedAgent::replying("fine").await;
     let gateway = gateway(&agent).await;

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use crate::{TOKEN, hook};
 
 /// G2: the deferral was due in two seconds; with the calendar an hour back it still is.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_calendar_that_is_set_back_lets_nobody_wait() {
     let release = Arc::new(Notify::new());
     let agent = {
@@ -40,7 +40,7 @@ async fn a_calendar_that_is_set_back_lets_nobody_wait() {
 }
 
 /// A10, G2: a day ahead all deadlines have passed: the turn ends, as one, and the next one is answered.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_calendar_that_is_set_forward_ends_what_is_overdue_and_no_more() {
     let agent = ScriptedAgent::start(|_, number| match number {
         0 => Script::Stalls,
@@ -61,7 +61,7 @@ async fn a_calendar_that_is_set_forward_ends_what_is_overdue_and_no_more() {
 }
 
 /// A9, A10, G2: ten minutes of an agent that does not answer, as they pass: one deferral, then the ladder.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn ten_minutes_without_an_answer_end_in_a_deferral_and_a_fallback() {
     let agent = ScriptedAgent::start(|_, _| Script::Holds(Arc::new(Notify::new()), "never".to_owned())).await;
     let gateway = Gateway::builder()

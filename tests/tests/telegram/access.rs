@@ -10,7 +10,7 @@ fn allowing(double: &TelegramDouble, agent: &ScriptedAgent, keys: &str) -> Gatew
 }
 
 /// N1, O2: a stranger gets one notice with the id to add, runs no agent, and is owed nothing.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_stranger_is_told_once_and_runs_no_agent() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
     let gateway = allowing(&double, &agent, "dm_policy = \"allowlist\"").start().await;
@@ -28,7 +28,7 @@ async fn a_stranger_is_told_once_and_runs_no_agent() {
 }
 
 /// N1: those on the list are let in, by id or by name; others hear nothing once there is a list.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn those_on_the_list_are_let_in() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
     let (ada, bob, eve) = (double.person("Ada"), double.person_called("Bob", "bob_b"), double.person("Eve"));
@@ -47,7 +47,7 @@ async fn those_on_the_list_are_let_in() {
 }
 
 /// O2: a flood from a stranger costs those who are let in nothing.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_flood_from_a_stranger_runs_no_agent() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
     let (ada, eve) = (double.person("Ada"), double.stranger("Eve"));
@@ -65,7 +65,7 @@ async fn a_flood_from_a_stranger_runs_no_agent() {
 }
 
 /// A group is let in as a whole, by its id.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_group_on_the_list_is_let_in() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
     let (family, others) = (double.supergroup("Family"), double.supergroup("Others"));

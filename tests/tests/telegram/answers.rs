@@ -20,7 +20,7 @@ async fn with_model(more: &str) -> (TelegramDouble, ModelServer, Gateway) {
 }
 
 /// B10, E8, I3: one message, and the row says which one the platform acknowledged.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_person_is_answered_once() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello, Ada.").await);
     let gateway = between(&double, &agent).start().await;
@@ -49,7 +49,7 @@ async fn a_person_is_answered_once() {
 #[case::error("zebra-boom", FAILED)]
 #[case::cut("zebra-cut", FAILED)]
 #[case::again("zebra-once", "after the retry")]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn whatever_the_agent_does_there_is_one_signal(#[case] asked: &str, #[case] words: &str) {
     let (double, _model, gateway) = with_model("").await;
     let ada = double.person("Ada");
@@ -63,7 +63,7 @@ async fn whatever_the_agent_does_there_is_one_signal(#[case] asked: &str, #[case
 }
 
 /// A11, B14: words and silence are the operator's.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn silence_becomes_what_the_operator_says() {
     let ladder = "[guard.ladder.telegram.direct]\nsilent = [{ react = \"👌\" }]\n";
     let (double, _model, _gateway) = with_model(ladder).await;
@@ -77,7 +77,7 @@ async fn silence_becomes_what_the_operator_says() {
 }
 
 /// A reaction is an answer; one that Telegram does not have becomes its nearest.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_reaction_is_the_answer() {
     let double = TelegramDouble::start().await;
     let agent = ScriptedAgent::start(|_, _| Script::Calls("react".to_owned(), json!({ "emoji": "✅" }))).await;
@@ -92,7 +92,7 @@ async fn a_reaction_is_the_answer() {
 }
 
 /// K6, K7: a long answer in parts that fit, with its code whole and its words unbroken.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_long_answer_comes_in_parts_that_fit() {
     let code = (0..400).map(|n| format!("let 🦀_{n} = {n};")).collect::<Vec<_>>().join("\n");
     let words = format!("Here it is:\n\n```rust\n{code}\n```\n\nThat was **all**.");
@@ -115,7 +115,7 @@ async fn a_long_answer_comes_in_parts_that_fit() {
 }
 
 /// The choices of a question are buttons, and a press is an answer of its own.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_question_has_buttons() {
     let double = TelegramDouble::start().await;
     let agent =
@@ -135,7 +135,7 @@ async fn a_question_has_buttons() {
 }
 
 /// B11, L4: two people at once, each in their own chat.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn answers_go_where_the_question_came_from() {
     let double = TelegramDouble::start().await;
     let agent = ScriptedAgent::start(|call, _| Script::Replies(format!("echo {}", told(call)))).await;
@@ -153,7 +153,7 @@ async fn answers_go_where_the_question_came_from() {
 }
 
 /// B1, L4: what is said while the agent works waits its turn, and is answered as a reply to it.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_said_meanwhile_is_answered_in_order() {
     let release = Arc::new(Notify::new());
     let double = TelegramDouble::start().await;
@@ -180,7 +180,7 @@ async fn what_is_said_meanwhile_is_answered_in_order() {
 }
 
 /// An edit of what still waits is what the agent is asked.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_edit_amends_what_waits() {
     let release = Arc::new(Notify::new());
     let double = TelegramDouble::start().await;
@@ -207,7 +207,7 @@ async fn an_edit_amends_what_waits() {
 }
 
 /// B3, D18: the gateway's own commands, registered with Telegram, are settled by their answer.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn commands_are_the_gateways_own() {
     let double = TelegramDouble::start().await;
     let agent = ScriptedAgent::start(|_, _| Script::Holds(Arc::new(Notify::new()), "too late".to_owned())).await;
@@ -236,7 +236,7 @@ async fn commands_are_the_gateways_own() {
 }
 
 /// G1: somebody is typing while the turn runs, and nobody is once it ended.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn typing_ends_with_the_turn() {
     let release = Arc::new(Notify::new());
     let double = TelegramDouble::start().await;

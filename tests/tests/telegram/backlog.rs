@@ -8,7 +8,7 @@ use rejoinder_tests::{Script, ScriptedAgent, eventually};
 use crate::{between, told};
 
 /// D9, E1, E6: all of it is answered, in order, once.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_was_said_before_the_start_is_answered_in_order() {
     let double = TelegramDouble::start().await;
     let agent = ScriptedAgent::start(|call, _| Script::Replies(format!("echo {}", told(call)))).await;
@@ -26,7 +26,7 @@ async fn what_was_said_before_the_start_is_answered_in_order() {
 }
 
 /// D1, E1, E6: what comes again, because the process died before it confirmed, is not answered again.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_update_that_comes_again_is_not_answered_again() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
     let mut gateway = between(&double, &agent).start().await;

@@ -12,7 +12,7 @@ const SOON: &str = "[guard]\nsoft_deadline = \"1s\"\nhard_deadline = \"4s\"\n";
 const DEFERRAL: &str = "Still working on this.";
 
 /// A10, B10: the deferral turns into the answer, in place.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_becomes_the_answer() {
     let release = Arc::new(Notify::new());
     let double = TelegramDouble::start().await;
@@ -33,7 +33,7 @@ async fn a_deferral_becomes_the_answer() {
 }
 
 /// A9, A10, G2: past both deadlines the deferral becomes the fallback, and the next one is answered.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_stall_becomes_the_fallback() {
     let double = TelegramDouble::start().await;
     let agent = ScriptedAgent::start(|_, number| match number {
@@ -53,7 +53,7 @@ async fn a_stall_becomes_the_fallback() {
 }
 
 /// B1: who only waits in line is owed a deferral at most, and the real answer wins.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn everybody_in_line_is_told_and_answered() {
     let release = Arc::new(Notify::new());
     let double = TelegramDouble::start().await;

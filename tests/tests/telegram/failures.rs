@@ -10,7 +10,7 @@ use crate::{between, only_turn};
 #[rstest]
 #[case::the_answer_was_lost(Fault::lost_answer())]
 #[case::an_error_after_it_was_done(Fault::error_after(502))]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_unknown_message_is_sent_again_with_a_label(#[case] fault: Fault) {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
     let gateway = between(&double, &agent).start().await;
@@ -37,7 +37,7 @@ async fn an_unknown_message_is_sent_again_with_a_label(#[case] fault: Fault) {
 #[rstest]
 #[case::refused_for_now(Fault::too_many(1), "Hello.")]
 #[case::the_connection_was_reset(Fault::reset(), "(Sent again, because it may not have arrived.)\n\nHello.")]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_did_not_arrive_is_sent_again(#[case] fault: Fault, #[case] words: &str) {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
     let gateway = between(&double, &agent).start().await;
@@ -52,7 +52,7 @@ async fn what_did_not_arrive_is_sent_again(#[case] fault: Fault, #[case] words: 
 }
 
 /// An edit is the same when it is done twice: no label, nothing doubled.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_edit_that_was_lost_is_done_again() {
     let release = std::sync::Arc::new(tokio::sync::Notify::new());
     let double = TelegramDouble::start().await;
@@ -77,7 +77,7 @@ async fn an_edit_that_was_lost_is_done_again() {
 }
 
 /// A18, D6, I2: who blocked the bot is not tried again; the turn says why.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_refusal_for_good_is_not_tried_again() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
     let gateway = between(&double, &agent).start().await;
@@ -98,7 +98,7 @@ async fn a_refusal_for_good_is_not_tried_again() {
 }
 
 /// 401: the channel pauses, and readiness says so; with the token good again it goes on.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_token_that_is_refused_is_named() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
     let gateway = between(&double, &agent).start().await;
@@ -123,7 +123,7 @@ async fn a_token_that_is_refused_is_named() {
 }
 
 /// E4: an update that nobody can read, and one of a kind from the future, hold up nobody.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_poisonous_update_blocks_nobody() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
     let gateway = between(&double, &agent).start().await;

@@ -13,7 +13,7 @@ async fn echo() -> ScriptedAgent {
 }
 
 /// K3: a picture reaches a model that can see, as a picture, beside its caption.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_picture_is_seen() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
     let _gateway =
@@ -28,7 +28,7 @@ async fn a_picture_is_seen() {
 }
 
 /// Photos that are sent at once are one turn.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_album_is_one_turn() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
     let _gateway =
@@ -46,7 +46,7 @@ async fn an_album_is_one_turn() {
 }
 
 /// K3: a file that cannot be fetched costs nobody the text.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_file_that_cannot_be_fetched_costs_nobody_the_text() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
     let _gateway =
@@ -61,7 +61,7 @@ async fn a_file_that_cannot_be_fetched_costs_nobody_the_text() {
 }
 
 /// K3: a place, a card and a sticker are told in words.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_no_text_is_told_in_words() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
     let _gateway = between(&double, &agent).start().await;

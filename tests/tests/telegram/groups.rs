@@ -10,7 +10,7 @@ async fn echo() -> ScriptedAgent {
 }
 
 /// B5, L4: what is directed at the bot is answered, as a reply to it; the rest is nobody's business.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_group_is_answered_when_it_asks() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Here.").await);
     double.privacy(false);
@@ -34,7 +34,7 @@ async fn a_group_is_answered_when_it_asks() {
 }
 
 /// A2, A8: a group climbs its own ladder.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_empty_answer_to_a_mention_is_a_reaction_where_the_operator_wants_one() {
     let (double, model) = (TelegramDouble::start().await, ModelServer::start().await);
     let ladder = "[guard.ladder.telegram.group]\nsilent = [{ react = \"👀\" }]\n";
@@ -53,7 +53,7 @@ async fn an_empty_answer_to_a_mention_is_a_reaction_where_the_operator_wants_one
 }
 
 /// L2: each topic is a conversation of its own, and its answers stay in it.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_topic_is_a_conversation_of_its_own() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
     double.privacy(false);
@@ -78,7 +78,7 @@ async fn a_topic_is_a_conversation_of_its_own() {
 }
 
 /// O1: another bot is owed nothing, and no agent runs for it.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn two_bots_do_not_answer_each_other_for_ever() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
     double.privacy(false);
@@ -96,7 +96,7 @@ async fn two_bots_do_not_answer_each_other_for_ever() {
 }
 
 /// B11: a group that became a supergroup is the same conversation, and what is on its way arrives.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_group_that_moves_is_the_same_conversation() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
     double.privacy(false);
@@ -120,7 +120,7 @@ async fn a_group_that_moves_is_the_same_conversation() {
 }
 
 /// B5: a command for another bot, and a channel's post, are no business of ours.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_for_others_is_left_to_them() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
     double.privacy(false);
@@ -137,7 +137,7 @@ async fn what_is_for_others_is_left_to_them() {
 }
 
 /// A reaction to an answer owes nothing, and says something only to an agent that wants to know.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_reaction_to_an_answer_owes_nothing() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
     let gateway = between(&double, &agent).start().await;

@@ -8,7 +8,7 @@ use rejoinder_tests::{ScriptedAgent, eventually};
 use crate::{between, telegram};
 
 /// H4: a 429 blocks its chat, and nobody else.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_limited_chat_holds_up_nobody_else() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
     let _gateway = between(&double, &agent).start().await;
@@ -31,7 +31,7 @@ async fn a_limited_chat_holds_up_nobody_else() {
 }
 
 /// H5: how long a chat is blocked survives the process; it is not tried before.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_block_survives_a_restart() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
     let mut gateway = between(&double, &agent).start().await;
@@ -57,7 +57,7 @@ async fn a_block_survives_a_restart() {
 }
 
 /// The pace that Telegram asks for is kept, so that it refuses nothing.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_documented_pace_is_kept() {
     let double = TelegramDouble::start().await;
     double.limits(rejoinder_telegram_double::Limits::documented());
@@ -73,7 +73,7 @@ async fn the_documented_pace_is_kept() {
 }
 
 /// "can't parse entities": once more as plain text.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_cannot_be_parsed_is_sent_plain() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("**Hello**, Ada.").await);
     let _gateway = between(&double, &agent).start().await;

@@ -14,7 +14,7 @@ async fn readiness(gateway: &Gateway) -> (bool, String) {
 }
 
 /// F2: a second poller is named, survived, and gone when it is.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_second_poller_is_named_and_survived() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
     let gateway = between(&double, &agent).start().await;
@@ -44,7 +44,7 @@ async fn a_second_poller_is_named_and_survived() {
 }
 
 /// D17, F1: polling that was never answered is not ready; one that stalls later is found out and begun again.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn polling_that_stalls_is_found_out() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
     double.fault(Fault::stall().on("getUpdates").forever());
@@ -68,7 +68,7 @@ async fn polling_that_stalls_is_found_out() {
 #[rstest]
 #[case::refused(Outage::Refuse)]
 #[case::unavailable(Outage::Unavailable)]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn ten_minutes_without_telegram_cost_nobody_an_answer(#[case] outage: Outage) {
     let double = TelegramDouble::start().await;
     let release = std::sync::Arc::new(tokio::sync::Notify::new());
@@ -107,7 +107,7 @@ async fn ten_minutes_without_telegram_cost_nobody_an_answer(#[case] outage: Outa
 }
 
 /// A clock that is set forward or back: the next message is answered as if nothing had been.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_clock_that_jumps_is_survived() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
     let gateway = between(&double, &agent).own_calendar().start().await;

@@ -13,7 +13,7 @@ const STREAMED: &str = "one two three four five six seven eight nine ten";
 #[case::edits("edit")]
 #[case::drafts("draft")]
 #[case::off("off")]
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_streamed_ends_as_the_whole_answer(#[case] streaming: &str) {
     let (double, model) = (TelegramDouble::start().await, ModelServer::start().await);
     let section = telegram(&double, &format!("streaming = \"{streaming}\""));
@@ -33,7 +33,7 @@ async fn what_is_streamed_ends_as_the_whole_answer(#[case] streaming: &str) {
 }
 
 /// A4, B8, B13: what was shown of an answer that failed does not stay beside the fallback.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_draft_of_nothing_is_taken_back() {
     let double = TelegramDouble::start().await;
     let agent = ScriptedAgent::start(|_, _| Script::Stalls).await;
@@ -52,7 +52,7 @@ async fn a_draft_of_nothing_is_taken_back() {
 }
 
 /// B13, D1: a draft that a process left behind becomes the answer of the next one.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_draft_outlives_the_process_and_becomes_the_answer() {
     let double = TelegramDouble::start().await;
     let agent = ScriptedAgent::start(|_, number| match number {
@@ -77,7 +77,7 @@ async fn a_draft_outlives_the_process_and_becomes_the_answer() {
 }
 
 /// A4: while edits are refused the answer still comes, whole.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_draft_that_cannot_be_edited_costs_nobody_the_answer() {
     let (double, model) = (TelegramDouble::start().await, ModelServer::start().await);
     let _gateway =
