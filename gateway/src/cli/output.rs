@@ -37,6 +37,12 @@ pub(super) fn printable(text: &str) -> String {
     text.chars().map(|char| if char.is_control() && !matches!(char, '\n' | '\t') { '\u{fffd}' } else { char }).collect()
 }
 
+/// Words as the beginning of a sentence.
+pub(super) fn capital(words: &str) -> String {
+    let mut chars = words.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
 /// Columns as wide as what stands in them; the last one is as long as it is.
 pub(super) fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> String {
     let mut widths = heads.map(|head| head.chars().count());

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Echo, PATIENCE, TestGateway, json_of};
 
-fn section(server: &DiscordServer, token: &str, more: &str) -> String {
+pub(crate) fn section(server: &DiscordServer, token: &str, more: &str) -> String {
     let api = server.api_url();
     format!("[channels.discord.main]\ntoken = \"{token}\"\napi_url = \"{api}\"\npace = \"server\"\n{more}\n")
 }
@@ -20,7 +20,7 @@ async fn readiness(gateway: &TestGateway) -> (StatusCode, Value) {
 }
 
 /// Waits until `/readyz` names a problem of the application.
-async fn problem(gateway: &TestGateway) -> (StatusCode, String) {
+pub(crate) async fn problem(gateway: &TestGateway) -> (StatusCode, String) {
     let naming = async {
         loop {
             let (status, bot) = readiness(gateway).await;

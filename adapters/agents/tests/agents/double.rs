@@ -134,6 +134,7 @@ impl Server {
         let app = Router::new()
             .route("/v1/chat/completions", post(respond))
             .route("/v1/models", get(respond))
+            .route("/v1/models/{model}", get(respond))
             .with_state(Arc::clone(&script));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");

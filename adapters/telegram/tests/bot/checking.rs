@@ -1,6 +1,6 @@
 //! Who a token belongs to.
 
-use rejoinder_telegram::{CheckError, check};
+use rejoinder_telegram::{CheckError, Posting, check, check_posting};
 use rejoinder_telegram_double::{Outage, TelegramDouble};
 use url::Url;
 
@@ -36,4 +36,18 @@ async fn without_telegram_nothing_is_known() {
 
     let Err(CheckError::Unreachable(why)) = checked else { panic!("{checked:?}") };
     assert!(!why.contains(telegram.token()), "{why}");
+}
+
+#[tokio::test]
+async fn where_updates_go_is_known_and_none_is_taken() {
+    let telegram = TelegramDouble::start().await;
+    let token = telegram.token().into();
+    telegram.person("Ada").says("hello");
+
+    let asked_for = check_posting(&http(), &url(&telegram), &token).await.expect("a bot");
+    let wrong = check_posting(&http(), &url(&telegram), &"1:wrong".into()).await;
+
+    assert_eq!(asked_for, Posting { url: None, pending: 1, last_error: None });
+    assert_eq!(wrong, Err(CheckError::Unknown));
+    assert_eq!(telegram.look(|view| view.pending_updates()), 1);
 }

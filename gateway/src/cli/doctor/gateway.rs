@@ -7,7 +7,7 @@ use tokio::net::TcpSocket;
 
 use super::Finding;
 use crate::{
-    cli::run,
+    cli::{output::capital, run},
     gateway::url_of,
     http::{ALIVE, Readiness},
     wiring::CHECK_TIMEOUT,
@@ -31,7 +31,14 @@ pub(super) async fn look(address: SocketAddr, is_held: bool) -> Vec<Finding> {
         return vec![Finding::ok(ABOUT, format!("{runs}; server.listen leaves the port open, so nobody can be asked"))];
     }
     let url = url_of(address);
-    match ask(&url).await {
+    let bound = bind(address);
+    let asked = match &bound {
+        // Nobody can be there.
+        Ok(()) => Ok(Answer::Nobody),
+        Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => Ok(Answer::Nobody),
+        Err(_) => tokio::time::timeout(CHECK_TIMEOUT, ask(&url)).await.unwrap_or(Ok(Answer::Silence)),
+    };
+    match asked {
         Ok(Answer::Gateway(readiness)) => {
             let mut findings = findings(&url, readiness);
             if !is_held {
@@ -41,13 +48,13 @@ pub(super) async fn look(address: SocketAddr, is_held: bool) -> Vec<Finding> {
             }
             findings
         }
-        Ok(Answer::SomethingElse) => {
-            let advice = "Stop it, or set server.listen to another address.";
-            vec![Finding::wrong(ABOUT, format!("something else than a gateway answers at {url}")).so(advice)]
-        }
-        Ok(Answer::Silence) => {
+        Ok(Answer::Silence) if is_held => {
             let advice = "Its log may say why; restart it. What is owed stays owed.";
-            vec![Finding::wrong(ABOUT, format!("{url} takes connections and does not answer")).so(advice)]
+            vec![Finding::wrong(ABOUT, format!("the one at {url} does not answer")).so(advice)]
+        }
+        Ok(Answer::SomethingElse | Answer::Silence) => {
+            let advice = "Stop it, or set server.listen to another address.";
+            vec![Finding::wrong(ABOUT, format!("something else than a gateway is at {url}")).so(advice)]
         }
         Ok(Answer::Nobody) if is_held => {
             let what = format!("one works with the database, and nobody answers at {url}");
@@ -55,17 +62,16 @@ pub(super) async fn look(address: SocketAddr, is_held: bool) -> Vec<Finding> {
                 "Does it start just now, or was it started with another server.listen? Its log says where it is.";
             vec![Finding::wrong(ABOUT, what).so(advice)]
         }
-        Ok(Answer::Nobody) => vec![look_at_address(address)],
+        Ok(Answer::Nobody) => vec![address_finding(address, bound)],
         Err(error) => vec![Finding::wrong(ABOUT, format!("nobody can be asked: {error}"))],
     }
 }
 
 async fn ask(url: &str) -> Result<Answer, reqwest::Error> {
     // Whatever proxy there is for the outside, this is not outside.
-    let http = Client::builder().no_proxy().timeout(CHECK_TIMEOUT).redirect(Policy::none()).build()?;
+    let http = Client::builder().no_proxy().redirect(Policy::none()).build()?;
     let alive = match http.get(format!("{url}/healthz")).send().await {
         Err(error) if error.is_connect() => return Ok(Answer::Nobody),
-        Err(error) if error.is_timeout() => return Ok(Answer::Silence),
         Err(_) => return Ok(Answer::SomethingElse),
         Ok(alive) => alive,
     };
@@ -75,7 +81,6 @@ async fn ask(url: &str) -> Result<Answer, reqwest::Error> {
     let readiness = async { http.get(format!("{url}/readyz")).send().await?.json().await };
     match readiness.await {
         Ok(readiness) => Ok(Answer::Gateway(readiness)),
-        Err(error) if error.is_timeout() => Ok(Answer::Silence),
         Err(_) => Ok(Answer::SomethingElse),
     }
 }
@@ -108,22 +113,21 @@ fn findings(url: &str, readiness: Readiness) -> Vec<Finding> {
     findings
 }
 
-/// Whether a gateway could listen there. Nothing listens: one that starts just now is not in the way.
-fn look_at_address(address: SocketAddr) -> Finding {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() };
-    let bound = socket.and_then(|socket| {
-        socket.set_reuseaddr(true)?;
-        socket.bind(address)
-    });
-    match bound {
-        Ok(()) => Finding::ok(ABOUT, format!("none runs; {address} is free")),
-        Err(error) => cannot_listen(address, &error),
-    }
+/// Whether a gateway could listen there. Nothing listens: one that starts just now is not kept from it.
+fn bind(address: SocketAddr) -> io::Result<()> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)
 }
 
-fn cannot_listen(address: SocketAddr, error: &io::Error) -> Finding {
-    let what = format!("none runs, and none can listen on {address}: {error}");
-    Finding::wrong(ABOUT, what).so(run::why_not_listen(error.kind()))
+fn address_finding(address: SocketAddr, bound: io::Result<()>) -> Finding {
+    match bound {
+        Ok(()) => Finding::ok(ABOUT, format!("none runs; {address} is free")),
+        Err(error) => {
+            let what = format!("none runs, and none can listen on {address}: {error}");
+            Finding::wrong(ABOUT, what).so(capital(run::why_not_listen(error.kind())) + ".")
+        }
+    }
 }
 
 #[cfg(test)]
@@ -132,11 +136,11 @@ mod tests {
 
     use super::{super::Verdict, *};
 
-    #[tokio::test]
-    async fn an_address_that_is_not_ours_is_said() {
+    #[test]
+    fn why_nobody_can_listen_is_said() {
         let address = SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 7420));
 
-        let finding = look_at_address(address);
+        let finding = address_finding(address, Err(io::ErrorKind::AddrNotAvailable.into()));
 
         assert_eq!(finding.verdict, Verdict::Wrong);
         assert!(finding.what.contains("192.0.2.1:7420"), "{finding:?}");

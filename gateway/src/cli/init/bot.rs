@@ -15,7 +15,7 @@ use url::Url;
 
 use super::{Ask, Failure, toml_text};
 use crate::{
-    cli::output::printable,
+    cli::output::{capital, printable},
     gateway, secrets,
     wiring::{self, BotCheckError},
 };
@@ -304,9 +304,4 @@ impl Connected {
 fn variable(name: &str) -> Option<SecretString> {
     let value = std::env::var(name).ok()?;
     Some(value.trim()).filter(|value| !value.is_empty()).map(SecretString::from)
-}
-
-fn capital(words: &str) -> String {
-    let mut chars = words.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }

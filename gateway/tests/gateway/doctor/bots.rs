@@ -5,7 +5,11 @@ mod discord {
     use rejoinder_discord_server::DiscordServer;
     use serde_json::json;
 
-    use crate::doctor::{Visit, folder, nobody};
+    use crate::{
+        discord::{problem, section},
+        doctor::{Visit, folder, nobody},
+        support::{Echo, TestGateway},
+    };
 
     async fn visit(api_url: &str, token: &str, more: &str) -> Visit {
         let section = format!("[channels.discord.main]\ntoken = \"{token}\"\napi_url = \"{api_url}\"\n{more}\n");
@@ -39,6 +43,21 @@ mod discord {
 
         assert_eq!(visit.code, Some(1));
         visit.must_find("discord.main", "wrong", &["does not know this token", "Reset Token"]);
+    }
+
+    #[tokio::test]
+    async fn what_a_gateway_says_of_itself_is_told() {
+        let server = DiscordServer::start().await;
+        let config = section(&server, "MTIz.re.voked", "");
+        let gateway = TestGateway::begun(tempfile::tempdir().unwrap(), Echo::at_once(), &config).await;
+        let (_, problem) = problem(&gateway).await;
+
+        let visit = Visit::of(&gateway).await;
+
+        assert_eq!(visit.code, Some(1));
+        visit.must_find("gateway", "ok", &["not_ready"]);
+        visit.must_find("gateway", "wrong", &["discord.main", &problem, "docs/discord.md"]);
+        gateway.stopped().await;
     }
 
     #[tokio::test]

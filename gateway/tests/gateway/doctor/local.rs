@@ -8,7 +8,7 @@ use sqlx::{ConnectOptions, Connection, sqlite::SqliteConnectOptions};
 use tokio::net::TcpListener;
 
 use super::{Visit, folder, folder_with, run};
-use crate::support::{Echo, TestGateway};
+use crate::support::{Echo, PATIENCE, TestGateway};
 
 #[tokio::test]
 async fn before_the_first_start_all_is_well_and_nothing_is_made() {
@@ -158,6 +158,30 @@ async fn something_else_at_the_address_is_wrong() {
     visit.must_find("gateway", "wrong", &["something else", &address, "server.listen"]);
 }
 
+/// Everybody is asked at once.
+#[cfg(all(feature = "discord", feature = "telegram"))]
+#[tokio::test]
+async fn who_does_not_answer_is_not_waited_for() {
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let folder = folder(&format!(
+        "[agents.main]\nkind = \"openai\"\nbase_url = \"{url}/v1\"\nmodel = \"m\"\n\
+         [channels.discord.main]\ntoken = \"MTIz.abc.def\"\napi_url = \"{url}\"\n\
+         [channels.telegram.main]\ntoken = \"123456:abc\"\napi_url = \"{url}\"\n"
+    ))
+    .await;
+    let listen = silent.local_addr().unwrap().to_string();
+
+    let variables = [("REJOINDER__SERVER__LISTEN", listen.as_str())];
+    let visit = Visit::with(folder.path(), &variables);
+    let visit = tokio::time::timeout(PATIENCE, visit).await.expect("it took as long as all of them");
+
+    for about in ["agents.main", "discord.main", "telegram.main"] {
+        visit.must_find(about, "wrong", &["cannot be reached", "does not answer"]);
+    }
+    visit.must_find("gateway", "wrong", &["something else", &listen]);
+}
+
 #[tokio::test]
 async fn an_address_that_is_not_this_machines_is_wrong() {
     let folder = folder("").await;
@@ -165,7 +189,7 @@ async fn an_address_that_is_not_this_machines_is_wrong() {
     let visit = Visit::with(folder.path(), &[("REJOINDER__SERVER__LISTEN", "192.0.2.1:7420")]).await;
 
     assert_eq!(visit.code, Some(1));
-    visit.must_find("gateway", "wrong", &["192.0.2.1:7420"]);
+    visit.must_find("gateway", "wrong", &["none runs", "192.0.2.1:7420", "no such address"]);
 }
 
 #[tokio::test]
