@@ -8,7 +8,7 @@ use sqlx::{ConnectOptions, Connection, sqlite::SqliteConnectOptions};
 use tokio::net::TcpListener;
 
 use super::{Visit, folder, folder_with, run};
-use crate::support::{Echo, PATIENCE, TestGateway};
+use crate::support::{Echo, TestGateway};
 
 #[tokio::test]
 async fn before_the_first_start_all_is_well_and_nothing_is_made() {
@@ -174,7 +174,7 @@ async fn who_does_not_answer_is_not_waited_for() {
 
     let variables = [("REJOINDER__SERVER__LISTEN", listen.as_str())];
     let visit = Visit::with(folder.path(), &variables);
-    let visit = tokio::time::timeout(PATIENCE, visit).await.expect("it took as long as all of them");
+    let visit = tokio::time::timeout(crate::support::PATIENCE, visit).await.expect("it took as long as all of them");
 
     for about in ["agents.main", "discord.main", "telegram.main"] {
         visit.must_find(about, "wrong", &["cannot be reached", "does not answer"]);
