@@ -1,0 +1,107 @@
+//! Trying an account out, before it is written into a configuration.
+
+use std::time::Duration;
+
+use matrix_sdk::{
+    Client,
+    ruma::{OwnedUserId, api::client::session::logout},
+};
+use secrecy::{ExposeSecret, SecretString};
+use url::Url;
+
+use crate::{
+    errors,
+    options::Login,
+    session::{SessionError, builder, who_am_i},
+};
+
+/// How long asking a server for its homeserver may take.
+const DISCOVERY: Duration = Duration::from_secs(5);
+
+/// An account that works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountProfile {
+    /// The user id.
+    pub user: String,
+    /// What it is called.
+    pub display_name: Option<String>,
+    /// The device of an access token: one that another program uses must not be used here as well.
+    pub device: Option<String>,
+}
+
+/// Why an account does not work.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckError {
+    /// The homeserver does not accept the password or the token.
+    #[error("the homeserver refused: {0}")]
+    Refused(String),
+    /// The homeserver cannot be reached, or is none.
+    #[error("the homeserver cannot be reached: {0}")]
+    Unreachable(String),
+}
+
+impl From<SessionError> for CheckError {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::Unauthorized(detail) => Self::Refused(detail),
+            SessionError::Unreachable { detail, .. } | SessionError::Lost(detail) | SessionError::Failed(detail) => {
+                Self::Unreachable(detail)
+            }
+        }
+    }
+}
+
+/// Asks a homeserver whether it accepts an account. Leaves nothing behind: with a password it logs in, and out
+/// again.
+///
+/// # Errors
+/// When it does not, or cannot be asked.
+pub async fn check(
+    http: &reqwest::Client,
+    homeserver: &Url,
+    user: &str,
+    login: &Login,
+) -> Result<AccountProfile, CheckError> {
+    let client = builder(homeserver, http).build().await;
+    let client = client.map_err(|error| CheckError::Unreachable(error.to_string()))?;
+    match login {
+        Login::Password(password) => with_password(&client, user, password).await,
+        Login::AccessToken(token) => {
+            let me = who_am_i(&client, token).await?;
+            let device = me.device_id.map(|device| device.to_string());
+            let display_name = display_name(&client, me.user_id.clone()).await;
+            Ok(AccountProfile { user: me.user_id.to_string(), display_name, device })
+        }
+    }
+}
+
+/// Where the homeserver of `server` is, the part of a user id after the colon: what the server itself says
+/// (<https://spec.matrix.org/latest/client-server-api/#well-known-uris>), or nothing.
+pub async fn discover(http: &reqwest::Client, server: &str) -> Option<Url> {
+    let url = format!("https://{server}/.well-known/matrix/client");
+    let asked = http.get(url).timeout(DISCOVERY).send().await.ok()?.error_for_status().ok()?;
+    let said: serde_json::Value = asked.json().await.ok()?;
+    let url = Url::parse(said["m.homeserver"]["base_url"].as_str()?).ok()?;
+    matches!(url.scheme(), "http" | "https").then_some(url)
+}
+
+async fn with_password(client: &Client, user: &str, password: &SecretString) -> Result<AccountProfile, CheckError> {
+    let login = client
+        .matrix_auth()
+        .login_username(user, password.expose_secret())
+        .initial_device_display_name("Rejoinder (trying out)")
+        .send()
+        .await
+        .map_err(|error| CheckError::from(SessionError::from(errors::sdk(&error))))?;
+    let display_name = display_name(client, login.user_id.clone()).await;
+    if let Err(error) = client.send(logout::v3::Request::new()).await {
+        tracing::warn!(%error, "a device is left behind");
+    }
+    Ok(AccountProfile { user: login.user_id.to_string(), display_name, device: None })
+}
+
+async fn display_name(client: &Client, user: OwnedUserId) -> Option<String> {
+    let profile =
+        client.send(matrix_sdk::ruma::api::client::profile::get_profile::v3::Request::new(user)).await.ok()?;
+    profile.get("displayname").and_then(|name| name.as_str().map(str::to_owned))
+}

@@ -1,0 +1,87 @@
+//! The budget of drafts, so that they never use up what an answer needs; and what a limit holds back.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use rejoinder_core::{Rate, Timestamp};
+
+/// Who may send what can be left out.
+#[derive(Debug, Default)]
+pub(crate) struct Budget(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// When the budget is whole again.
+    whole_at: Option<Timestamp>,
+    /// Until when the homeserver wants to hear nothing.
+    limited_until: Option<Timestamp>,
+}
+
+impl Budget {
+    /// The homeserver limits us.
+    pub(crate) fn limited(&self, until: Timestamp) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.limited_until = Some(state.limited_until.map_or(until, |earlier| earlier.max(until)));
+    }
+
+    /// How long the homeserver is to be left alone.
+    pub(crate) fn limit(&self, now: Timestamp) -> Option<Duration> {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.limited_until.filter(|until| *until > now).map(|until| until.since(now))
+    }
+
+    /// Takes one draft from the budget; else how long to wait.
+    pub(crate) fn take(&self, rate: Option<Rate>, now: Timestamp) -> Result<(), Duration> {
+        if let Some(wait) = self.limit(now) {
+            return Err(wait);
+        }
+        let Some(rate) = rate else { return Ok(()) };
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let whole_at = state.whole_at.filter(|at| *at > now).unwrap_or(now);
+        let (taken, most) = (whole_at.since(now), rate.per * rate.burst.saturating_sub(1));
+        if taken > most {
+            return Err(taken.saturating_sub(most));
+        }
+        state.whole_at = Some(whole_at + rate.per);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: Option<Rate> = Some(Rate { per: Duration::from_secs(10), burst: 3 });
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    #[test]
+    fn the_budget_is_used_up_and_comes_back() {
+        let budget = Budget::default();
+
+        for _ in 0..3 {
+            assert_eq!(budget.take(RATE, at(0)), Ok(()));
+        }
+        assert_eq!(budget.take(RATE, at(0)), Err(Duration::from_secs(10)));
+        assert_eq!(budget.take(RATE, at(10)), Ok(()));
+        assert!(budget.take(RATE, at(10)).is_err());
+        for _ in 0..3 {
+            assert_eq!(budget.take(RATE, at(100)), Ok(()));
+        }
+    }
+
+    #[test]
+    fn a_limit_holds_everything_back() {
+        let budget = Budget::default();
+
+        budget.limited(at(7));
+
+        assert_eq!(budget.take(RATE, at(5)), Err(Duration::from_secs(2)));
+        assert_eq!(budget.take(None, at(5)), Err(Duration::from_secs(2)));
+        assert_eq!(budget.take(RATE, at(7)), Ok(()));
+    }
+}

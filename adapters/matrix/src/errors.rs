@@ -1,0 +1,157 @@
+//! What went wrong, named by what to do next.
+
+use std::{error::Error as _, time::Duration};
+
+use matrix_sdk::{
+    Error, HttpError,
+    ruma::api::{
+        client::uiaa::UiaaResponse,
+        error::{Error as ApiError, ErrorBody, ErrorKind, FromHttpResponseError, RetryAfter},
+    },
+};
+use rejoinder_core::{DeliveryError, Scope};
+
+use crate::session::is_soft_logout;
+
+/// How long to wait when a limit does not say.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// What went wrong, named by what to do next.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Wait.
+    Limited { retry_after: Duration, detail: String },
+    /// The session is not accepted.
+    Unauthorized { is_soft: bool, detail: String },
+    /// It was done before.
+    Duplicate(String),
+    /// It will never be accepted.
+    Refused(String),
+    /// It certainly was not accepted: try again later.
+    NotSent(String),
+    /// It may have been accepted: try again later, with the same transaction id.
+    Unknown(String),
+}
+
+impl From<Failure> for DeliveryError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            // Synapse limits the sender (`rc_message`), and says nothing else.
+            Failure::Limited { retry_after, detail } => Self::Limited { retry_after, scope: Scope::Account, detail },
+            Failure::Unauthorized { detail, .. } => Self::Unauthorized(detail),
+            Failure::Refused(detail) | Failure::Duplicate(detail) => Self::Refused(detail),
+            Failure::NotSent(detail) => Self::NotSent { retry_after: None, detail },
+            Failure::Unknown(detail) => Self::Unknown(detail),
+        }
+    }
+}
+
+/// What an error of the SDK means.
+pub(crate) fn sdk(error: &Error) -> Failure {
+    match error {
+        Error::Http(error) => http(error),
+        Error::WrongRoomState(error) => Failure::Refused(format!("we are not in the room: {error}")),
+        Error::SerdeJson(error) => Failure::Refused(error.to_string()),
+        Error::Timeout => Failure::Unknown("timed out".to_owned()),
+        // All of these happen before the message is sent: the room's key could not be shared, say.
+        other => Failure::NotSent(other.to_string()),
+    }
+}
+
+/// What an error of a request means.
+pub(crate) fn http(error: &HttpError) -> Failure {
+    match error {
+        HttpError::Reqwest(error) if error.is_connect() || error.is_builder() => Failure::NotSent(transport(error)),
+        HttpError::Reqwest(error) => Failure::Unknown(transport(error)),
+        HttpError::Api(error) => match error.as_ref() {
+            FromHttpResponseError::Server(UiaaResponse::MatrixError(error)) => api(error),
+            FromHttpResponseError::Server(_) => Failure::Refused("it asks for the password again".to_owned()),
+            other => Failure::Unknown(format!("the answer cannot be read: {other}")),
+        },
+        HttpError::Cached(error) => http(error),
+        HttpError::IntoHttp(error) => Failure::Refused(format!("it cannot be asked for: {error}")),
+        other => Failure::Unknown(other.to_string()),
+    }
+}
+
+fn api(error: &ApiError) -> Failure {
+    let (status, kind, detail) = (error.status_code.as_u16(), error.error_kind(), error.to_string());
+    match kind {
+        Some(ErrorKind::LimitExceeded(data)) => {
+            let retry_after = match data.retry_after {
+                Some(RetryAfter::Delay(delay)) => delay,
+                _ => LIMIT,
+            };
+            Failure::Limited { retry_after, detail }
+        }
+        _ if status == 429 => Failure::Limited { retry_after: LIMIT, detail },
+        Some(
+            ErrorKind::UnknownToken(_) | ErrorKind::MissingToken | ErrorKind::UserDeactivated | ErrorKind::UserLocked,
+        ) => Failure::Unauthorized { is_soft: is_soft_logout(kind), detail },
+        Some(ErrorKind::DuplicateAnnotation) => Failure::Duplicate(detail),
+        // The server is full, or the month is over: that passes.
+        Some(ErrorKind::ResourceLimitExceeded(_)) => Failure::NotSent(detail),
+        _ if status >= 500 || status == 408 => Failure::Unknown(detail),
+        // A page of something in between is not the homeserver's word.
+        _ if !matches!(error.body, ErrorBody::Standard(_)) => Failure::Unknown(detail),
+        _ => Failure::Refused(detail),
+    }
+}
+
+/// What happened on the way. Without the address, which says nothing new.
+pub(crate) fn transport(error: &reqwest::Error) -> String {
+    let what = if error.is_timeout() {
+        "timed out"
+    } else if error.is_connect() {
+        "cannot connect"
+    } else {
+        "the connection failed"
+    };
+    let mut source = error.source();
+    while let Some(next) = source.and_then(|error| error.source()) {
+        source = Some(next);
+    }
+    source.map_or_else(|| what.to_owned(), |source| format!("{what}: {source}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use matrix_sdk::ruma::api::{EndpointError, error::Error as ApiError};
+    use rstest::rstest;
+
+    use super::*;
+
+    fn of(status: u16, body: &str) -> DeliveryError {
+        let response = matrix_sdk::ruma::exports::http::Response::builder()
+            .status(status)
+            .body(body.as_bytes())
+            .expect("a response");
+        api(&ApiError::from_http_response(response)).into()
+    }
+
+    #[rstest]
+    #[case(429, r#"{"errcode":"M_LIMIT_EXCEEDED","error":"slow","retry_after_ms":2000}"#, "limited")]
+    #[case(429, "<html>", "limited")]
+    #[case(401, r#"{"errcode":"M_UNKNOWN_TOKEN","error":"who"}"#, "unauthorized")]
+    #[case(401, r#"{"errcode":"M_MISSING_TOKEN","error":"who"}"#, "unauthorized")]
+    #[case(403, r#"{"errcode":"M_FORBIDDEN","error":"not in the room"}"#, "refused")]
+    #[case(404, r#"{"errcode":"M_NOT_FOUND","error":"no room"}"#, "refused")]
+    #[case(413, r#"{"errcode":"M_TOO_LARGE","error":"too large"}"#, "refused")]
+    #[case(404, "<html>", "unknown")]
+    #[case(502, "<html>", "unknown")]
+    #[case(500, r#"{"errcode":"M_UNKNOWN","error":"oops"}"#, "unknown")]
+    #[case(403, r#"{"errcode":"M_RESOURCE_LIMIT_EXCEEDED","error":"full","admin_contact":"a"}"#, "not_sent")]
+    fn what_the_homeserver_says_is_what_to_do(#[case] status: u16, #[case] body: &str, #[case] expected: &str) {
+        assert_eq!(of(status, body).as_str(), expected);
+    }
+
+    #[test]
+    fn a_limit_says_for_how_long() {
+        let limited = of(429, r#"{"errcode":"M_LIMIT_EXCEEDED","error":"slow","retry_after_ms":2500}"#);
+
+        assert!(
+            matches!(&limited, DeliveryError::Limited { retry_after, .. } if *retry_after == Duration::from_millis(2500)),
+            "{limited:?}"
+        );
+    }
+}

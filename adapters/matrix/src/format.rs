@@ -1,0 +1,152 @@
+//! Markdown → what Matrix shows: HTML of the allowed subset, with the Markdown itself as the plain text.
+//!
+//! The subset is that of <https://spec.matrix.org/latest/client-server-api/#mroommessage-msgtypes>. HTML in what
+//! an agent says is text, links lead to the web or to Matrix, and pictures are links: nothing is loaded by
+//! showing a message.
+
+use pulldown_cmark::{Alignment, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd, html};
+use rejoinder_core::split_markdown;
+
+/// The most Markdown that one message holds, in bytes. As HTML it may become half as much again; both, encrypted,
+/// stay below the 65,536 bytes of an event.
+pub(crate) const TEXT_BYTES: usize = 16_000;
+
+/// The most HTML that one message holds, in bytes.
+const HTML_BYTES: usize = TEXT_BYTES / 2 * 3;
+
+/// Splits Markdown into what one message holds each.
+pub(crate) fn parts(markdown: &str) -> Vec<String> {
+    split_markdown(markdown, TEXT_BYTES, |part| part.len().max(html(part).len() * 2 / 3))
+}
+
+/// The HTML of a text that has any formatting, where it fits.
+pub(crate) fn formatted(markdown: &str) -> Option<String> {
+    let html = html(markdown);
+    (html.len() <= HTML_BYTES && html != escaped(markdown.trim())).then_some(html)
+}
+
+/// Markdown as HTML.
+pub(crate) fn html(markdown: &str) -> String {
+    let options = Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;
+    let mut links = Vec::new();
+    let events = Parser::new_ext(markdown, options).flat_map(|event| allowed(event, &mut links));
+    let mut written = String::with_capacity(markdown.len() * 5 / 4);
+    html::push_html(&mut written, events);
+    let written = written.trim_end();
+    match written.strip_prefix("<p>").and_then(|rest| rest.strip_suffix("</p>")) {
+        Some(only) if !only.contains("<p>") => only.to_owned(),
+        _ => written.to_owned(),
+    }
+}
+
+/// What becomes of a piece of Markdown. `links` are those that are open, and whether each is kept.
+fn allowed<'a>(event: Event<'a>, links: &mut Vec<bool>) -> Vec<Event<'a>> {
+    match event {
+        Event::Html(text) | Event::InlineHtml(text) => vec![Event::Text(text)],
+        // Whoever writes a line in a chat means a line.
+        Event::SoftBreak => vec![Event::HardBreak],
+        Event::TaskListMarker(done) => vec![Event::Text(CowStr::Borrowed(if done { "☑ " } else { "☐ " }))],
+        Event::Start(Tag::Table(columns)) => {
+            vec![Event::Start(Tag::Table(columns.iter().map(|_| Alignment::None).collect()))]
+        }
+        Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
+            let is_kept = leads_somewhere_safe(&dest_url);
+            links.push(is_kept);
+            let link = Tag::Link { link_type: LinkType::Inline, dest_url, title: "".into(), id: "".into() };
+            if is_kept { vec![Event::Start(link)] } else { Vec::new() }
+        }
+        Event::End(TagEnd::Link | TagEnd::Image) => match links.pop() {
+            Some(true) => vec![Event::End(TagEnd::Link)],
+            _ => Vec::new(),
+        },
+        Event::Start(Tag::HtmlBlock) => vec![Event::Start(Tag::Paragraph)],
+        Event::End(TagEnd::HtmlBlock) => vec![Event::End(TagEnd::Paragraph)],
+        other => vec![other],
+    }
+}
+
+fn leads_somewhere_safe(url: &str) -> bool {
+    let scheme = url.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
+    matches!(scheme.as_deref(), Some("http" | "https" | "mailto" | "matrix" | "ftp" | "magnet"))
+}
+
+/// A text as HTML that shows it as it is.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '\n' => escaped.push_str("<br />\n"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("**bold** and `code`", "<strong>bold</strong> and <code>code</code>")]
+    #[case("one\ntwo", "one<br />\ntwo")]
+    #[case("one\n\ntwo", "<p>one</p>\n<p>two</p>")]
+    #[case("~~no~~ [here](https://example.org)", "<del>no</del> <a href=\"https://example.org\">here</a>")]
+    #[case("- [x] done\n- [ ] not", "<ul>\n<li>☑ done</li>\n<li>☐ not</li>\n</ul>")]
+    #[case("```rust\nlet x;\n```", "<pre><code class=\"language-rust\">let x;\n</code></pre>")]
+    fn markdown_becomes_html(#[case] markdown: &str, #[case] expected: &str) {
+        assert_eq!(html(markdown), expected);
+    }
+
+    #[rstest]
+    #[case("<script>alert(1)</script>")]
+    #[case("hello <img src=x onerror=alert(1)>")]
+    #[case("[click](javascript:alert(1))")]
+    #[case("![spy](data:image/png;base64,AAAA)")]
+    #[case("<b onclick=\"x\">bold</b>")]
+    fn nothing_dangerous_is_shown(#[case] markdown: &str) {
+        let html = html(markdown);
+
+        for tag in ["<script", "<img", "<b ", "<a "] {
+            assert!(!html.contains(tag), "{html}");
+        }
+    }
+
+    #[test]
+    fn a_picture_is_a_link() {
+        assert_eq!(html("![a cat](https://example.org/cat.png)"), "<a href=\"https://example.org/cat.png\">a cat</a>");
+    }
+
+    #[test]
+    fn a_table_has_no_styles() {
+        let html = html("| a | b |\n|:-:|--:|\n| 1 | 2 |");
+
+        assert!(html.contains("<table>") && !html.contains("style"), "{html}");
+    }
+
+    #[rstest]
+    #[case("Good morning.", false)]
+    #[case("1 < 2 & \"so\"", false)]
+    #[case("one\ntwo", false)]
+    #[case("**bold**", true)]
+    #[case("one\n\ntwo", true)]
+    fn only_what_has_formatting_is_formatted(#[case] markdown: &str, #[case] is_formatted: bool) {
+        assert_eq!(formatted(markdown).is_some(), is_formatted, "{:?}", html(markdown));
+    }
+
+    #[test]
+    fn a_long_text_comes_in_parts_that_fit() {
+        let text = format!("{}\n\n", "word & <word> ".repeat(60)).repeat(60);
+
+        let parts = parts(&text);
+
+        assert!(parts.len() > 3, "{}", parts.len());
+        for part in &parts {
+            assert!(part.len() <= TEXT_BYTES && html(part).len() <= HTML_BYTES, "{}", part.len());
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! An event of a room → what it is to us. Pure: what it refers to was looked up before ([`refers_to`]).
+
+#[cfg(test)]
+mod tests;
+mod text;
+
+use matrix_sdk::ruma::{EventId, RoomId};
+use rejoinder_core::{
+    Amends, Attachment, ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind,
+    Timestamp,
+};
+
+pub(crate) use self::text::keycap;
+use crate::{
+    known::{Asked, Known},
+    payload::{Event, Message, Relation},
+};
+
+/// What an event is seen in the light of.
+#[derive(Clone, Debug)]
+pub(crate) struct Around<'a> {
+    pub(crate) channel: &'a ChannelId,
+    /// Our user id.
+    pub(crate) me: &'a str,
+    /// What we are called in the room.
+    pub(crate) names: &'a [String],
+    pub(crate) room: &'a str,
+    pub(crate) chat: ChatKind,
+    /// What the sender is called in the room.
+    pub(crate) sender_name: Option<String>,
+    /// The event that it refers to.
+    pub(crate) related: Option<&'a Known>,
+    /// The question that was the last thing we said in the room.
+    pub(crate) asked: Option<&'a Asked>,
+    pub(crate) now: Timestamp,
+    /// The payload as it was received.
+    pub(crate) raw: &'a str,
+}
+
+/// The event that must be known before this one can be read.
+pub(crate) fn refers_to(event: &Event) -> Option<String> {
+    let relation = event.relation();
+    let target = relation
+        .replaces()
+        .or_else(|| relation.annotates().map(|(target, _)| target))
+        .or_else(|| relation.answers())
+        .or_else(|| relation.thread());
+    target.map(str::to_owned)
+}
+
+/// What an event is to us; nothing for what is none of our business. Our own are not.
+pub(crate) fn normalise(event: &Event, around: &Around<'_>) -> Option<InboundEvent> {
+    if event.sender == around.me || event.state_key.is_some() || event.is_redacted() {
+        return None;
+    }
+    match &*event.kind {
+        "m.room.message" | "m.sticker" => Some(message(event, &event.message()?, around)),
+        "m.reaction" => reaction(event, around),
+        "m.room.redaction" => Some(InboundEvent { kind: EventKind::Other, ..base(event, None, around) }),
+        _ => None,
+    }
+}
+
+/// An encrypted event whose key is missing, as it is kept until the key comes.
+pub(crate) fn locked(event: &Event, around: &Around<'_>) -> InboundEvent {
+    let thread = event.relation().thread().map(str::to_owned);
+    let locked = base(event, thread.as_deref(), around);
+    InboundEvent { external_id: format!("locked:{}", event.event_id), kind: EventKind::Other, ..locked }
+}
+
+/// An encrypted event whose key did not come. In a group nobody knows whom it was meant for: it is kept.
+pub(crate) fn unreadable(event: &Event, around: &Around<'_>) -> InboundEvent {
+    let thread = event.relation().thread().map(str::to_owned);
+    let unreadable = base(event, thread.as_deref(), around);
+    let kind = if around.chat == ChatKind::Direct { EventKind::Unreadable } else { EventKind::Other };
+    InboundEvent { kind, ..unreadable }
+}
+
+/// A room that goes on as another one.
+pub(crate) fn moved(room: &str, successor: &str, around: &Around<'_>) -> InboundEvent {
+    let event = Event {
+        kind: "m.room.tombstone".to_owned(),
+        event_id: format!("moved:{room}:{successor}"),
+        sender: around.me.to_owned(),
+        origin_server_ts: 0,
+        content: serde_json::Value::Null,
+        state_key: None,
+        unsigned: crate::payload::Unsigned::default(),
+    };
+    let moved = base(&event, None, around);
+    let sender = Sender { kind: SenderKind::Ourselves, ..moved.sender };
+    InboundEvent { message_id: None, sender, kind: EventKind::Moved { chat: successor.to_owned() }, ..moved }
+}
+
+/// What an event is at least.
+fn base(event: &Event, thread: Option<&str>, around: &Around<'_>) -> InboundEvent {
+    let room = ConversationRef::new(around.channel.clone(), around.room);
+    let is_direct = around.chat == ChatKind::Direct;
+    let conversation = match thread {
+        Some(root) => room.in_thread(root),
+        None => room,
+    };
+    let sender =
+        Sender { id: event.sender.clone(), name: around.sender_name.clone(), username: None, kind: SenderKind::Person };
+    InboundEvent {
+        message_id: Some(event.event_id.clone()),
+        directed: if is_direct { Directed::DirectChat } else { Directed::Ambient },
+        raw: around.raw.to_owned(),
+        ..InboundEvent::new(conversation, around.chat, event.event_id.clone(), sender, around.now)
+    }
+}
+
+fn message(event: &Event, message: &Message, around: &Around<'_>) -> InboundEvent {
+    if let (Some(original), Some(new)) = (message.relates_to.replaces(), message.new_content.as_deref()) {
+        return edit(event, original, new, around);
+    }
+    let relation = &message.relates_to;
+    let read = base(event, relation.thread(), around);
+    if message.msgtype.starts_with("m.key.verification.") {
+        return InboundEvent { kind: EventKind::Other, ..read };
+    }
+    let said = text::said(event, message, around);
+    let directed = directed(message, relation, around);
+    let answers = relation.answers().and(around.related);
+    // A question is answered by a number, said alone or in reply to it.
+    let asked = match relation.answers() {
+        Some(_) => answers.filter(|known| known.sender == around.me).and_then(|known| known.asks.as_ref()),
+        None => around.asked,
+    };
+    let picked = asked.and_then(|asked| Some((asked, text::picked(&said, &asked.choices)?)));
+    if let Some((asked, choice)) = picked {
+        let kind = EventKind::Choice { turn: asked.turn };
+        return InboundEvent { kind, directed: Directed::ReplyToUs, text: choice, ..read };
+    }
+    InboundEvent {
+        sender: Sender { kind: sender_kind(message), ..read.sender },
+        directed,
+        text: said,
+        attachments: attachment(event, message, around).into_iter().collect(),
+        quoted: answers.map(|known| known.text.clone()).filter(|quoted| !quoted.is_empty()),
+        ..read
+    }
+}
+
+/// A message that takes the place of an earlier one.
+fn edit(event: &Event, original: &str, new: &Message, around: &Around<'_>) -> InboundEvent {
+    let earlier = around.related.filter(|known| known.sender == event.sender);
+    let read = base(event, earlier.and_then(|known| known.thread.as_deref()), around);
+    let directed = match directed(new, &new.relates_to, &Around { related: None, ..around.clone() }) {
+        Directed::Ambient => earlier.and_then(|known| known.directed).unwrap_or(Directed::Ambient),
+        directed => directed,
+    };
+    InboundEvent {
+        external_id: original.to_owned(),
+        // The time of the edit: any later one is larger.
+        revision: event.origin_server_ts.max(1),
+        message_id: Some(original.to_owned()),
+        sender: Sender { kind: sender_kind(new), ..read.sender },
+        directed,
+        text: text::said(event, new, around),
+        attachments: attachment(event, new, around).into_iter().collect(),
+        amends: Some(Amends::Replaces),
+        ..read
+    }
+}
+
+/// An emoji on a message of ours; a number on a question is a choice.
+fn reaction(event: &Event, around: &Around<'_>) -> Option<InboundEvent> {
+    let relation = event.relation();
+    let (target, emoji) = relation.annotates()?;
+    let known = around.related?;
+    let read = base(event, known.thread.as_deref(), around);
+    if known.sender != around.me {
+        return None;
+    }
+    if let Some(asked) = &known.asks
+        && let Some(choice) = text::number(emoji).and_then(|index| asked.choices.get(index))
+    {
+        let kind = EventKind::Choice { turn: asked.turn };
+        let (directed, text) = (Directed::ReplyToUs, choice.clone());
+        return Some(InboundEvent { message_id: Some(target.to_owned()), kind, directed, text, ..read });
+    }
+    Some(InboundEvent {
+        message_id: Some(target.to_owned()),
+        kind: EventKind::Reaction { message: target.to_owned(), emoji: emoji.to_owned() },
+        directed: Directed::ReplyToUs,
+        quoted: Some(known.text.clone()).filter(|quoted| !quoted.is_empty()),
+        ..read
+    })
+}
+
+/// Notices are what programs say (<https://spec.matrix.org/latest/client-server-api/#mnotice>), and another
+/// Rejoinder's messages carry its field.
+fn sender_kind(message: &Message) -> SenderKind {
+    let is_program = message.ours.is_some() || matches!(&*message.msgtype, "m.notice" | "m.server_notice");
+    if is_program { SenderKind::OtherAgent } else { SenderKind::Person }
+}
+
+fn directed(message: &Message, relation: &Relation, around: &Around<'_>) -> Directed {
+    if around.chat == ChatKind::Direct {
+        return Directed::DirectChat;
+    }
+    if text::mentions(message, around) {
+        return Directed::Mention;
+    }
+    let is_of_ours = around.related.is_some_and(|known| known.sender == around.me);
+    let is_about_it = relation.answers().is_some() || relation.thread().is_some();
+    if is_of_ours && is_about_it { Directed::ReplyToUs } else { Directed::Ambient }
+}
+
+/// The file of a message. Its address is the event's: the key of an encrypted file stays in the event.
+fn attachment(event: &Event, message: &Message, around: &Around<'_>) -> Option<Attachment> {
+    let otherwise = match &*message.msgtype {
+        "m.image" => "image/png",
+        "m.audio" => "audio/ogg",
+        "m.video" => "video/mp4",
+        "m.file" => "application/octet-stream",
+        _ => return None,
+    };
+    let name = message.filename.as_deref().unwrap_or(&message.body);
+    Some(Attachment {
+        name: if name.is_empty() { "file".to_owned() } else { name.to_owned() },
+        media_type: message.info.mimetype.clone().unwrap_or_else(|| otherwise.to_owned()),
+        url: file_url(around.room, &event.event_id),
+    })
+}
+
+/// Where a file is kept: in an event of a room.
+fn file_url(room: &str, event: &str) -> String {
+    match (RoomId::parse(room), EventId::parse(event)) {
+        (Ok(room), Ok(event)) => room.matrix_event_uri(event).to_string(),
+        _ => format!("matrix:{room}/{event}"),
+    }
+}

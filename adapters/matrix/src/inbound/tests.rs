@@ -1,0 +1,260 @@
+use rstest::rstest;
+use serde_json::{Value, json};
+
+use super::*;
+
+const ME: &str = "@agent:example.org";
+const ROOM: &str = "!room:example.org";
+
+/// An event of Ada's.
+fn event(kind: &str, content: &Value) -> Event {
+    let event = json!({
+        "type": kind, "event_id": "$1", "sender": "@ada:example.org", "origin_server_ts": 1_700_000_000_000_i64,
+        "content": content,
+    });
+    serde_json::from_value(event).expect("an event")
+}
+
+fn said(content: &Value) -> Event {
+    event("m.room.message", content)
+}
+
+fn text(body: &str) -> Value {
+    json!({ "msgtype": "m.text", "body": body })
+}
+
+fn with(mut content: Value, key: &str, value: Value) -> Value {
+    content[key] = value;
+    content
+}
+
+fn read_as(event: &Event, chat: ChatKind, related: Option<&Known>) -> Option<InboundEvent> {
+    let channel = ChannelId::new("matrix", "main");
+    normalise(
+        event,
+        &Around {
+            channel: &channel,
+            me: ME,
+            names: &["Agent Smith".to_owned()],
+            room: ROOM,
+            chat,
+            sender_name: Some("Ada".to_owned()),
+            related,
+            asked: None,
+            now: Timestamp::from_millis(7),
+            raw: "{}",
+        },
+    )
+}
+
+fn direct(content: &Value) -> InboundEvent {
+    read_as(&said(content), ChatKind::Direct, None).expect("an event")
+}
+
+fn group(content: &Value) -> InboundEvent {
+    read_as(&said(content), ChatKind::Group, None).expect("an event")
+}
+
+fn group_about(content: &Value, related: &Known) -> InboundEvent {
+    read_as(&said(content), ChatKind::Group, Some(related)).expect("an event")
+}
+
+fn known(sender: &str) -> Known {
+    Known { sender: sender.to_owned(), text: "before".to_owned(), thread: None, asks: None, directed: None }
+}
+
+fn reply(body: &str) -> Value {
+    with(text(body), "m.relates_to", json!({ "m.in_reply_to": { "event_id": "$0" } }))
+}
+
+#[test]
+fn what_is_said_in_a_direct_chat_is_said_to_us() {
+    let event = direct(&text("hello"));
+
+    assert_eq!((&*event.text, event.directed, event.chat), ("hello", Directed::DirectChat, ChatKind::Direct));
+    assert_eq!((&*event.external_id, event.message_id.as_deref()), ("$1", Some("$1")));
+    assert_eq!((&*event.sender.id, event.sender.name.as_deref()), ("@ada:example.org", Some("Ada")));
+    assert_eq!((&*event.conversation.chat, event.conversation.thread), (ROOM, None));
+}
+
+#[test]
+fn our_own_words_are_nothing() {
+    let event = Event { sender: ME.to_owned(), ..said(&text("hello")) };
+
+    assert_eq!(read_as(&event, ChatKind::Direct, None), None);
+}
+
+#[test]
+fn what_was_taken_back_is_nothing() {
+    let event = json!({
+        "type": "m.room.message", "event_id": "$1", "sender": "@ada:example.org", "content": {},
+        "unsigned": { "redacted_because": {} },
+    });
+
+    assert_eq!(read_as(&serde_json::from_value(event).expect("an event"), ChatKind::Direct, None), None);
+}
+
+#[rstest]
+#[case(with(text("hello"), "m.mentions", json!({ "user_ids": [ME] })), Directed::Mention)]
+#[case(with(text("Agent Smith: hello"), "m.mentions", json!({})), Directed::Ambient)]
+#[case(with(text("hello"), "m.mentions", json!({ "room": true })), Directed::Ambient)]
+#[case(text("Agent Smith: hello"), Directed::Mention)]
+#[case(text("is agent smith there?"), Directed::Mention)]
+#[case(text("what do agent smiths do?"), Directed::Ambient)]
+#[case(with(text("Smith"), "formatted_body", json!("<a href=\"https://matrix.to/#/@agent:example.org\">Smith</a>")), Directed::Mention)]
+#[case(text("hello"), Directed::Ambient)]
+fn in_a_group_we_are_meant_by_name(#[case] content: Value, #[case] expected: Directed) {
+    assert_eq!(group(&content).directed, expected);
+}
+
+#[rstest]
+#[case("Agent Smith: hello", "hello")]
+#[case("@agent:example.org hello", "hello")]
+#[case("agent, hello", "hello")]
+#[case("agents say hello", "agents say hello")]
+#[case("Agent Smith", "Agent Smith")]
+#[case("Agent Smith: !new", "/new")]
+#[case("!stop", "/stop")]
+#[case("!important", "!important")]
+#[case("/help", "/help")]
+fn the_name_before_what_is_said_is_left_out(#[case] body: &str, #[case] expected: &str) {
+    assert_eq!(direct(&text(body)).text, expected);
+}
+
+#[test]
+fn a_reply_to_us_is_said_to_us_and_quotes_us() {
+    let event = group_about(&reply("> <@agent:example.org> before\n\nyes"), &known(ME));
+
+    assert_eq!((&*event.text, event.directed), ("yes", Directed::ReplyToUs));
+    assert_eq!(event.quoted.as_deref(), Some("before"));
+
+    let event = group_about(&reply("yes"), &known("@bo:example.org"));
+    assert_eq!((event.directed, event.quoted.as_deref()), (Directed::Ambient, Some("before")));
+}
+
+/// L2.
+#[test]
+fn a_thread_is_a_conversation_of_its_own() {
+    let relation = json!({
+        "rel_type": "m.thread", "event_id": "$root", "is_falling_back": true, "m.in_reply_to": { "event_id": "$0" },
+    });
+    let content = with(text("hello"), "m.relates_to", relation);
+
+    let event = group_about(&content, &known("@bo:example.org"));
+
+    assert_eq!(refers_to(&said(&content)).as_deref(), Some("$root"));
+    assert_eq!(event.conversation.thread.as_deref(), Some("$root"));
+    assert_eq!((event.directed, event.quoted), (Directed::Ambient, None));
+    assert_eq!(group_about(&content, &known(ME)).directed, Directed::ReplyToUs, "a thread under our words");
+}
+
+#[test]
+fn an_edit_takes_the_place_of_what_was_said() {
+    let content = json!({
+        "msgtype": "m.text", "body": "* hello there",
+        "m.new_content": text("hello there"),
+        "m.relates_to": { "rel_type": "m.replace", "event_id": "$0" },
+    });
+    let earlier = Known { directed: Some(Directed::Mention), ..known("@ada:example.org") };
+
+    let event = group_about(&content, &earlier);
+
+    assert_eq!((&*event.external_id, event.revision), ("$0", 1_700_000_000_000));
+    assert_eq!((event.amends, &*event.text), (Some(Amends::Replaces), "hello there"));
+    assert_eq!(event.directed, Directed::Mention, "as it was");
+    assert_eq!(group(&content).directed, Directed::Ambient);
+}
+
+/// O1.
+#[rstest]
+#[case(json!({ "msgtype": "m.notice", "body": "the build is done" }))]
+#[case(with(text("I am another one"), "org.rejoinder.delivery", json!({ "id": "1" })))]
+fn what_programs_say_owes_nothing(#[case] content: Value) {
+    assert_eq!(direct(&content).sender.kind, SenderKind::OtherAgent);
+}
+
+#[rstest]
+#[case("m.image", "image/png")]
+#[case("m.audio", "audio/ogg")]
+#[case("m.video", "video/mp4")]
+#[case("m.file", "application/octet-stream")]
+fn a_file_is_an_attachment(#[case] msgtype: &str, #[case] media_type: &str) {
+    let event = direct(&json!({ "msgtype": msgtype, "body": "a.bin", "url": "mxc://example.org/abc" }));
+
+    assert_eq!((&*event.text, event.attachments.len()), ("", 1));
+    assert_eq!((&*event.attachments[0].name, &*event.attachments[0].media_type), ("a.bin", media_type));
+    assert_eq!(event.attachments[0].url, "matrix:roomid/room:example.org/e/1");
+}
+
+#[test]
+fn a_caption_is_what_is_said_with_a_file() {
+    let content = json!({
+        "msgtype": "m.image", "body": "look at this", "filename": "cat.jpg", "info": { "mimetype": "image/jpeg" },
+    });
+
+    let event = direct(&content);
+
+    assert_eq!((&*event.text, &*event.attachments[0].name), ("look at this", "cat.jpg"));
+    assert_eq!(event.attachments[0].media_type, "image/jpeg");
+}
+
+#[test]
+fn a_place_and_a_sticker_are_words() {
+    let place = direct(&json!({ "msgtype": "m.location", "body": "Home", "geo_uri": "geo:51.5,-0.1" }));
+    let sticker = event("m.sticker", &json!({ "body": "😺", "url": "mxc://example.org/abc" }));
+
+    assert_eq!(place.text, "📍 Home (geo:51.5,-0.1)");
+    assert_eq!(read_as(&sticker, ChatKind::Direct, None).map(|event| event.text).as_deref(), Some("😺"));
+}
+
+#[test]
+fn a_reaction_to_our_words_is_one_and_to_others_is_nothing() {
+    let relation = json!({ "rel_type": "m.annotation", "event_id": "$0", "key": "👍" });
+    let reacted = event("m.reaction", &json!({ "m.relates_to": relation }));
+
+    let ours = read_as(&reacted, ChatKind::Group, Some(&known(ME))).expect("an event");
+
+    assert_eq!(ours.kind, EventKind::Reaction { message: "$0".to_owned(), emoji: "👍".to_owned() });
+    assert_eq!(ours.quoted.as_deref(), Some("before"));
+    assert_eq!(read_as(&reacted, ChatKind::Group, Some(&known("@bo:example.org"))), None);
+    assert_eq!(read_as(&reacted, ChatKind::Group, None), None);
+}
+
+#[test]
+fn a_number_on_a_question_of_ours_is_a_choice() {
+    let turn = rejoinder_core::TurnId::new(Timestamp::from_millis(9));
+    let asks = Some(Asked { turn, choices: vec!["Yes".to_owned(), "No".to_owned()] });
+    let question = Known { asks, ..known(ME) };
+    let relation = json!({ "rel_type": "m.annotation", "event_id": "$0", "key": "2\u{fe0f}\u{20e3}" });
+    let pressed = event("m.reaction", &json!({ "m.relates_to": relation }));
+
+    for event in [&pressed, &said(&reply("2")), &said(&reply("no"))] {
+        let event = read_as(event, ChatKind::Group, Some(&question)).expect("an event");
+        assert_eq!((event.kind, &*event.text), (EventKind::Choice { turn }, "No"));
+    }
+    let other = read_as(&said(&reply("maybe")), ChatKind::Group, Some(&question)).expect("an event");
+    assert_eq!((other.kind, other.directed), (EventKind::Message, Directed::ReplyToUs));
+}
+
+#[test]
+fn what_cannot_be_read_is_told_in_direct_chats_only() {
+    let encrypted = event("m.room.encrypted", &json!({ "algorithm": "m.megolm.v1.aes-sha2" }));
+    let channel = ChannelId::new("matrix", "main");
+    let around = |chat| Around {
+        channel: &channel,
+        me: ME,
+        names: &[],
+        room: ROOM,
+        chat,
+        sender_name: None,
+        related: None,
+        asked: None,
+        now: Timestamp::from_millis(7),
+        raw: "{}",
+    };
+
+    assert_eq!(unreadable(&encrypted, &around(ChatKind::Direct)).kind, EventKind::Unreadable);
+    assert_eq!(unreadable(&encrypted, &around(ChatKind::Group)).kind, EventKind::Other);
+    let locked = locked(&encrypted, &around(ChatKind::Direct));
+    assert_eq!((locked.kind, &*locked.external_id), (EventKind::Other, "locked:$1"));
+}

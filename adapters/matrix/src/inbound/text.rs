@@ -1,0 +1,169 @@
+//! What somebody said, in words.
+
+use rejoinder_core::COMMANDS;
+
+use super::Around;
+use crate::payload::{Event, Message};
+
+/// Other names of the gateway's commands.
+const ALIASES: [&str; 2] = ["cancel", "reset"];
+
+/// What a message says, without what its client put around it.
+pub(super) fn said(event: &Event, message: &Message, around: &Around<'_>) -> String {
+    let body = if message.relates_to.in_reply_to.is_some() { without_quote(&message.body) } else { &message.body };
+    let body = body.trim();
+    if event.kind == "m.sticker" {
+        return body.to_owned();
+    }
+    match &*message.msgtype {
+        "m.image" | "m.audio" | "m.video" | "m.file" => {
+            // The body is the file's name, unless there is a name besides: then it is a caption.
+            let has_caption = message.filename.as_deref().is_some_and(|name| name != body);
+            if has_caption { command(without_mention(body, around)) } else { String::new() }
+        }
+        "m.location" => {
+            let place = message.geo_uri.as_deref().unwrap_or_default();
+            format!("📍 {body} ({place})").replace(" ()", "")
+        }
+        _ => command(without_mention(body, around)),
+    }
+}
+
+/// Older clients put what they reply to before the reply
+/// (<https://spec.matrix.org/v1.12/client-server-api/#fallbacks-for-rich-replies>).
+fn without_quote(body: &str) -> &str {
+    if !(body.starts_with("> <@") || body.starts_with("> * <@")) {
+        return body;
+    }
+    let mut rest = body;
+    while let Some(line) = rest.strip_prefix('>') {
+        rest = line.split_once('\n').map_or("", |(_, after)| after);
+    }
+    rest.trim_start_matches('\n')
+}
+
+/// Clients put our name before what is said to us.
+fn without_mention<'a>(body: &'a str, around: &Around<'_>) -> &'a str {
+    let bare = body.strip_prefix('@').unwrap_or(body);
+    let names = std::iter::once(around.me).chain(around.names.iter().map(String::as_str));
+    let named = names.filter_map(|name| starts_with(body, name).or_else(|| starts_with(bare, name)));
+    let named = named.filter(|rest| rest.starts_with([':', ',']) || rest.starts_with(char::is_whitespace));
+    // The first part of our id alone may be a word like any other.
+    let short = localpart(around.me).and_then(|name| starts_with(bare, name));
+    let rest = named.chain(short.filter(|rest| rest.starts_with([':', ',']))).next();
+    let said = rest.map(|rest| rest.trim_start_matches([':', ',']).trim_start());
+    // Nothing but the name is said to us as it is.
+    said.filter(|said| !said.is_empty()).unwrap_or(body)
+}
+
+/// What is left after `name`, whatever its case.
+fn starts_with<'a>(body: &'a str, name: &str) -> Option<&'a str> {
+    let end = body.char_indices().nth(name.chars().count()).map_or(body.len(), |(at, _)| at);
+    let (start, rest) = body.split_at(end);
+    (!name.is_empty() && start.to_lowercase() == name.to_lowercase()).then_some(rest)
+}
+
+fn localpart(user: &str) -> Option<&str> {
+    user.strip_prefix('@')?.split_once(':').map(|(name, _)| name)
+}
+
+/// Many clients keep what begins with a slash to themselves: the gateway's commands may begin with `!`.
+fn command(body: &str) -> String {
+    let name = body.strip_prefix('!').and_then(|rest| rest.split_whitespace().next());
+    let is_ours = name.is_some_and(|name| COMMANDS.iter().any(|it| it.name == name) || ALIASES.contains(&name));
+    if is_ours { body.replacen('!', "/", 1) } else { body.to_owned() }
+}
+
+/// Whether a message means us by name (<https://spec.matrix.org/latest/client-server-api/#user-and-room-mentions>).
+pub(super) fn mentions(message: &Message, around: &Around<'_>) -> bool {
+    if let Some(mentions) = &message.mentions {
+        return mentions.user_ids.iter().any(|user| user == around.me);
+    }
+    // A client that does not know of mentions yet.
+    let links = [format!("matrix.to/#/{}", around.me), format!("matrix.to/#/{}", around.me.replacen('@', "%40", 1))];
+    let html = message.formatted_body.as_deref().unwrap_or_default();
+    let body = without_quote(&message.body);
+    links.iter().any(|link| html.contains(link.as_str()))
+        || std::iter::once(around.me).chain(around.names.iter().map(String::as_str)).any(|name| is_in(body, name))
+}
+
+/// Whether a name is in a text, as a word.
+fn is_in(text: &str, name: &str) -> bool {
+    let (text, name) = (text.to_lowercase(), name.to_lowercase());
+    let is_word = |character: Option<char>| character.is_some_and(|it| it.is_alphanumeric() || it == '_');
+    !name.is_empty()
+        && text
+            .match_indices(&name)
+            .any(|(at, _)| !is_word(text[..at].chars().next_back()) && !is_word(text[at + name.len()..].chars().next()))
+}
+
+/// The choice that a text picks: by its number or by its words.
+pub(super) fn picked(text: &str, choices: &[String]) -> Option<String> {
+    let text = text.trim();
+    let by_number = number(text).and_then(|index| choices.get(index));
+    by_number.or_else(|| choices.iter().find(|choice| choice.to_lowercase() == text.to_lowercase())).cloned()
+}
+
+/// The place, counted from 0, that a number stands for: `2`, `2.`, `2)`, `2️⃣`.
+pub(super) fn number(text: &str) -> Option<usize> {
+    if text.trim_end_matches('\u{fe0f}') == "🔟" {
+        return Some(9);
+    }
+    let digits = text.trim_end_matches(['\u{fe0f}', '\u{20e3}', '.', ')']);
+    let number: usize = digits.parse().ok().filter(|_| digits.len() <= 2)?;
+    number.checked_sub(1)
+}
+
+/// The emoji that stands for a place, counted from 0.
+pub(crate) fn keycap(index: usize) -> Option<String> {
+    match index {
+        0..9 => Some(format!("{}\u{fe0f}\u{20e3}", index + 1)),
+        9 => Some("🔟".to_owned()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_a_place_whatever_it_looks_like() {
+        for text in ["2", "2.", "2)", "2\u{fe0f}\u{20e3}", "2\u{20e3}"] {
+            assert_eq!(number(text), Some(1), "{text}");
+        }
+        for index in 0..10 {
+            assert_eq!(keycap(index).as_deref().and_then(number), Some(index));
+        }
+        for text in ["", "0", "two", "-1", "👍", "100"] {
+            assert_eq!(number(text), None, "{text}");
+        }
+        assert_eq!(keycap(10), None);
+    }
+
+    #[test]
+    fn a_choice_is_picked_by_number_or_by_words() {
+        let choices = ["Tell me more".to_owned(), "Never mind".to_owned()];
+
+        assert_eq!(picked("2", &choices).as_deref(), Some("Never mind"));
+        assert_eq!(picked(" never MIND ", &choices).as_deref(), Some("Never mind"));
+        assert_eq!(picked("3", &choices), None);
+        assert_eq!(picked("tell me something else", &choices), None);
+    }
+
+    #[test]
+    fn the_fallback_of_a_reply_is_no_part_of_it() {
+        assert_eq!(without_quote("> <@ada:example.org> one\n> two\n\nyes"), "yes");
+        assert_eq!(without_quote("> a quote of mine\nyes"), "> a quote of mine\nyes");
+        assert_eq!(without_quote("yes"), "yes");
+    }
+
+    #[test]
+    fn a_name_is_a_word() {
+        assert!(is_in("hey Agent, hello", "agent"));
+        assert!(is_in("agent", "Agent"));
+        assert!(!is_in("agents are many", "agent"));
+        assert!(!is_in("reagent", "agent"));
+        assert!(!is_in("hello", ""));
+    }
+}

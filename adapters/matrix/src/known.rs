@@ -1,0 +1,91 @@
+//! What is remembered of events that others refer to. What is not is asked for again.
+
+use quick_cache::sync::Cache;
+use rejoinder_core::{Directed, TurnId};
+
+use crate::payload::{Event, Message};
+
+/// How many events are remembered.
+const REMEMBERED: usize = 8192;
+
+/// What is remembered of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Known {
+    /// Who sent it.
+    pub(crate) sender: String,
+    /// What it says.
+    pub(crate) text: String,
+    /// The thread it is in.
+    pub(crate) thread: Option<String>,
+    /// The question it is.
+    pub(crate) asks: Option<Asked>,
+    /// How it was directed at us, where that was seen.
+    pub(crate) directed: Option<Directed>,
+}
+
+/// A question of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// The turn whose answer it is.
+    pub(crate) turn: TurnId,
+    /// What may be picked.
+    pub(crate) choices: Vec<String>,
+}
+
+impl Known {
+    /// What there is to know of an event.
+    pub(crate) fn of(event: &Event) -> Self {
+        let message = event.message().unwrap_or_default();
+        let Message { body, relates_to, ours, new_content, .. } = message;
+        let asks = ours.and_then(|ours| {
+            let turn = ours.turn?.parse().ok()?;
+            (!ours.choices.is_empty()).then_some(Asked { turn, choices: ours.choices })
+        });
+        Self {
+            sender: event.sender.clone(),
+            text: new_content.map_or(body, |new| new.body),
+            thread: relates_to.thread().map(str::to_owned),
+            asks,
+            directed: None,
+        }
+    }
+}
+
+/// The latest events, by their id.
+#[derive(Debug)]
+pub(crate) struct Memory(Cache<String, Known>);
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self(Cache::new(REMEMBERED))
+    }
+}
+
+impl Memory {
+    pub(crate) fn get(&self, event: &str) -> Option<Known> {
+        self.0.get(event)
+    }
+
+    /// Remembers an event. What takes the place of another changes what is known of that one.
+    pub(crate) fn note(&self, event: &Event, directed: Option<Directed>) {
+        if event.state_key.is_some() || event.is_redacted() {
+            return;
+        }
+        let known = Known { directed, ..Known::of(event) };
+        match event.relation().replaces() {
+            Some(original) => {
+                if let Some(earlier) = self.get(original).filter(|earlier| earlier.sender == known.sender) {
+                    let asks = known.asks.or(earlier.asks);
+                    self.0.insert(original.to_owned(), Known { text: known.text, asks, ..earlier });
+                }
+            }
+            None if event.message().is_some() => self.0.insert(event.event_id.clone(), known),
+            None => {}
+        }
+    }
+
+    /// Remembers what was learnt of an event.
+    pub(crate) fn learn(&self, event: &str, known: Known) {
+        self.0.insert(event.to_owned(), known);
+    }
+}

@@ -1,0 +1,287 @@
+//! Matrix as a channel: an account that people talk to in direct chats, rooms and threads, encrypted or not.
+//!
+//! Each account of the configuration is a channel of its own (`matrix.main`): a [`Matrix`], on matrix-sdk. What
+//! comes in is durable before it counts as read: our own cursors say how far each room is stored, and what is
+//! missing is read back (see `sync.rs`). What goes out carries its delivery's id as the transaction id, so that
+//! nothing is shown twice.
+//!
+//! What it never does: answer what was said before its first start, make a new device in silence when the keys
+//! of the old one are gone, send through the SDK's queue or let it retry, ping anybody but whoever asked, open an
+//! address that an agent names, or say a password or token anywhere.
+//!
+//! # What was decided
+//!
+//! * **Conversation**: the room, and the thread where the message is in one. A room of two is a direct chat.
+//! * **Ids**: the event's; an edit is a revision of what it replaces, numbered by its time.
+//! * **Directed**: in groups a mention (`m.mentions`; our name where a client knows no mentions), a reply to us, a
+//!   thread below our words. Commands may begin with `!`, since many clients keep `/` to themselves.
+//! * **Replies** refer to what they answer in groups; in a direct chat only when something else was said since.
+//! * **Keys that are missing**: the event is kept, and read when its key comes. When it does not in time, whoever
+//!   wrote it in a direct chat is told; in a group nobody knows whom it was meant for.
+//! * **New rooms** begin with our invitation: people write to whom they have just invited.
+//! * **Choices** are a numbered list, with a reaction of ours for each number to press. A number says the same.
+//! * **429**: blocks the account, as Synapse means it. Drafts have a budget of their own, half of its default.
+//! * **Notices** (`m.notice`) and what other Rejoinders say are owed nothing.
+//!
+//! # To add …
+//!
+//! * a kind of content: its fields in `payload.rs`, its words in `inbound/text.rs`;
+//! * a kind of event: its arm in `inbound::normalise`, and in `inbound::refers_to` if it is about another one;
+//! * a failure that wants something done: its arm in `errors.rs`.
+
+mod capabilities;
+mod check;
+#[cfg(test)]
+mod conformance;
+mod content;
+mod drafts;
+mod errors;
+mod format;
+mod inbound;
+mod invites;
+mod known;
+mod locked;
+mod options;
+mod outbound;
+mod payload;
+mod pulse;
+mod said;
+mod session;
+mod sync;
+mod trust;
+
+use std::{
+    fmt,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use matrix_sdk::Client;
+use quick_cache::sync::Cache;
+use rejoinder_core::{
+    Attachment, Backoff, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef,
+    Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock, TurnId,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+pub use self::{
+    check::{AccountProfile, CheckError, check, discover},
+    options::{AutoJoin, Login, MatrixOptions, OptionsError, ReadReceipts, Streaming},
+};
+use self::{
+    drafts::Budget,
+    invites::Doors,
+    known::Memory,
+    locked::Waiting,
+    pulse::Pulse,
+    said::{Questions, Said},
+    session::{REQUEST_TIMEOUT, SessionError},
+    sync::Ending,
+};
+
+/// The cursor that remembers our device.
+const DEVICE: &str = "device";
+
+/// How many turns' events are remembered.
+const TURNS: usize = 4096;
+
+/// One account.
+pub struct Matrix {
+    channel: ChannelId,
+    options: MatrixOptions,
+    clock: SharedClock,
+    http: reqwest::Client,
+    pulse: Pulse,
+    session: RwLock<Option<Arc<Session>>>,
+    memory: Memory,
+    said: Said,
+    questions: Questions,
+    locked: Waiting,
+    doors: Doors,
+    budget: Budget,
+    /// The events of the latest turns.
+    turns: Cache<TurnId, Arc<str>>,
+    /// What goes on besides.
+    tasks: TaskTracker,
+}
+
+/// Our device, while it is logged in.
+struct Session {
+    client: Client,
+    user: String,
+    /// What the account is called.
+    name: Option<String>,
+}
+
+impl Session {
+    /// Our user id.
+    fn me(&self) -> &str {
+        &self.user
+    }
+}
+
+impl Matrix {
+    /// The account that `options` describe, on `channel`. Nothing is called before [`run`](ChannelAdapter::run).
+    ///
+    /// `http` must not follow redirects: what is sent goes where the operator said.
+    ///
+    /// # Errors
+    /// When the options cannot be used.
+    pub fn new(
+        channel: ChannelId,
+        options: MatrixOptions,
+        clock: SharedClock,
+        http: reqwest::Client,
+    ) -> Result<Self, OptionsError> {
+        options.check()?;
+        Ok(Self {
+            channel,
+            options,
+            clock,
+            http,
+            pulse: Pulse::default(),
+            session: RwLock::new(None),
+            memory: Memory::default(),
+            said: Said::default(),
+            questions: Questions::default(),
+            locked: Waiting::default(),
+            doors: Doors::default(),
+            budget: Budget::default(),
+            turns: Cache::new(TURNS),
+            tasks: TaskTracker::new(),
+        })
+    }
+
+    fn session(&self) -> Option<Arc<Session>> {
+        self.session.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_session(&self, session: Option<Arc<Session>>) {
+        *self.session.write().unwrap_or_else(PoisonError::into_inner) = session;
+    }
+
+    /// The session is over.
+    fn close(&self) {
+        self.set_session(None);
+    }
+
+    /// Opens the session, for as long as it takes.
+    async fn open(&self, intake: &Intake, shutdown: &CancellationToken) -> Result<Arc<Session>, Stop> {
+        if let Some(session) = self.session() {
+            return Ok(session);
+        }
+        let before = self.cursor(intake, DEVICE, shutdown).await?;
+        let mut backoff = Backoff::default();
+        let client = loop {
+            let opened = tokio::select! {
+                opened = session::open(&self.options, &self.http, before.as_deref()) => opened,
+                () = shutdown.cancelled() => return Err(Stop::Ending),
+            };
+            let (detail, retry_after) = match opened {
+                Ok(client) => break client,
+                Err(SessionError::Unreachable { detail, retry_after }) => (detail, retry_after),
+                Err(SessionError::Unauthorized(detail)) => {
+                    self.pulse.fails(format!("the homeserver refused: {detail}"));
+                    return Err(Stop::Failed(ChannelError::Unauthorized(detail)));
+                }
+                Err(error @ (SessionError::Lost(_) | SessionError::Failed(_))) => {
+                    self.pulse.fails(error.to_string());
+                    return Err(Stop::Failed(ChannelError::Failed(error.to_string())));
+                }
+            };
+            tracing::warn!(channel = %self.channel, error = detail, "the homeserver cannot be reached, trying again");
+            self.pulse.fails(format!("the homeserver cannot be reached: {detail}"));
+            if !self.pause(backoff.pause().max(retry_after.unwrap_or_default()), shutdown).await {
+                return Err(Stop::Ending);
+            }
+        };
+        let user = client.user_id().map(ToString::to_string).unwrap_or_default();
+        let device = client.device_id().map(ToString::to_string).unwrap_or_default();
+        tracing::info!(channel = %self.channel, user, device, "logged in");
+        if before.as_deref() != Some(&device) {
+            self.move_cursor(intake, DEVICE, device, shutdown).await?;
+        }
+        let name = client.account().get_display_name().await.ok().flatten();
+        let session = Arc::new(Session { client, user, name });
+        self.set_session(Some(Arc::clone(&session)));
+        Ok(session)
+    }
+}
+
+/// Why a session was not opened.
+enum Stop {
+    /// The gateway is shutting down.
+    Ending,
+    /// It cannot be.
+    Failed(ChannelError),
+}
+
+impl From<Ending> for Stop {
+    fn from(_: Ending) -> Self {
+        Self::Ending
+    }
+}
+
+impl fmt::Debug for Matrix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Matrix").field("channel", &self.channel).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl ChannelAdapter for Matrix {
+    fn channel(&self) -> &ChannelId {
+        &self.channel
+    }
+
+    fn capabilities(&self, _conversation: &ConversationRef) -> Capabilities {
+        capabilities::capabilities(&self.options)
+    }
+
+    fn health(&self) -> ChannelHealth {
+        // One sync that stalls, the pause after it, and the next one.
+        let stale_after = (self.options.sync_timeout + REQUEST_TIMEOUT) * 2 + Duration::from_secs(10);
+        self.pulse.health(stale_after)
+    }
+
+    fn parts(&self, text: &str) -> Vec<String> {
+        format::parts(text)
+    }
+
+    async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
+        let session = match self.open(&intake, &shutdown).await {
+            Ok(session) => session,
+            Err(Stop::Ending) => return Ok(()),
+            Err(Stop::Failed(error)) => return Err(error),
+        };
+        if self.load_locked(&intake, &shutdown).await.is_err() {
+            return Ok(());
+        }
+        tokio::select! {
+            ended = self.sync(&session, &intake, &shutdown) => ended,
+            () = async {
+                self.be_trusted(&session.client).await;
+                self.unlock(&session, &intake, &shutdown).await;
+                shutdown.cancelled().await;
+            } => Ok(()),
+        }
+    }
+
+    async fn fetch(&self, attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {
+        let session = self.session().ok_or_else(|| FetchError::Failed("there is no session yet".to_owned()))?;
+        self.download(&session, attachment, limit).await
+    }
+
+    async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
+        let result = self.perform(delivery).await;
+        match &result {
+            Err(DeliveryError::Unauthorized(_)) => {
+                self.pulse.outbound(Some("the homeserver does not accept the session"));
+            }
+            Ok(_) => self.pulse.outbound(None),
+            Err(_) => {}
+        }
+        result
+    }
+}

@@ -1,0 +1,214 @@
+//! Encrypted events that wait for their keys.
+//!
+//! They are kept by the intake as they came, and their list is a cursor of its own, so that a restart forgets
+//! none. Each is read again when keys come. Past its patience whoever wrote it is told.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use matrix_sdk::{
+    Room,
+    deserialized_responses::{TimelineEvent, TimelineEventKind},
+    ruma::{EventId, RoomId, serde::Raw},
+};
+use rejoinder_core::{InboundEvent, Intake, Timestamp};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Mutex, Notify};
+use tokio_util::sync::CancellationToken;
+
+use crate::{Matrix, Session, inbound, payload::Event, sync::Ending};
+
+/// The cursor that is the list.
+const LIST: &str = "locked";
+
+/// How many events wait at most; the oldest is given up first.
+const MOST: usize = 1000;
+
+/// How often an event whose key does not come is tried nevertheless: its key may come by ways of which we do not
+/// hear.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+/// An event that waits for its key.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Locked {
+    room: String,
+    event: String,
+    /// Since when, in milliseconds.
+    since: i64,
+    /// The event as it came. After a restart it is asked for again.
+    #[serde(skip)]
+    raw: Option<String>,
+}
+
+impl Locked {
+    pub(crate) fn new(room: &RoomId, event: &Event, raw: &str, now: Timestamp) -> Self {
+        let (room, event) = (room.to_string(), event.event_id.clone());
+        Self { room, event, since: now.as_millis(), raw: Some(raw.to_owned()) }
+    }
+
+    fn until(&self, patience: Duration) -> Timestamp {
+        Timestamp::from_millis(self.since) + patience
+    }
+}
+
+/// The list.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    events: Mutex<Vec<Locked>>,
+    more: Notify,
+}
+
+impl Matrix {
+    /// Takes up the list of an earlier start.
+    pub(crate) async fn load_locked(&self, intake: &Intake, shutdown: &CancellationToken) -> Result<(), Ending> {
+        let stored = self.cursor(intake, LIST, shutdown).await?.unwrap_or_default();
+        let mut events = self.locked.events.lock().await;
+        if events.is_empty() {
+            *events = serde_json::from_str(&stored).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Puts events on the list.
+    pub(crate) async fn keep_locked(
+        &self,
+        intake: &Intake,
+        new: Vec<Locked>,
+        shutdown: &CancellationToken,
+    ) -> Result<(), Ending> {
+        let mut events = self.locked.events.lock().await;
+        for event in new {
+            if !events.iter().any(|known| known.event == event.event) {
+                tracing::info!(channel = %self.channel, room = event.room, event = event.event, "waiting for a key");
+                self.count("waiting");
+                self.pulse.encrypted(false);
+                events.push(event);
+            }
+        }
+        let too_many = events.len().saturating_sub(MOST);
+        events.drain(..too_many);
+        self.store_locked(intake, &events, shutdown).await?;
+        drop(events);
+        self.locked.more.notify_one();
+        Ok(())
+    }
+
+    async fn store_locked(
+        &self,
+        intake: &Intake,
+        events: &[Locked],
+        shutdown: &CancellationToken,
+    ) -> Result<(), Ending> {
+        let list = serde_json::to_string(events).unwrap_or_default();
+        self.move_cursor(intake, LIST, list, shutdown).await
+    }
+
+    /// Reads events when their keys come, until `shutdown`.
+    pub(crate) async fn unlock(&self, session: &Session, intake: &Intake, shutdown: &CancellationToken) {
+        let keys = session.client.encryption().room_keys_received_stream().await;
+        let mut keys = match keys {
+            Some(keys) => keys.map(|_| ()).boxed(),
+            None => futures_util::stream::pending().boxed(),
+        };
+        loop {
+            let next = self.next_look().await;
+            tokio::select! {
+                _ = keys.next() => {}
+                () = self.locked.more.notified() => {}
+                () = self.clock.sleep_until(next) => {}
+                () = shutdown.cancelled() => return,
+            }
+            if self.try_all(session, intake, shutdown).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// When the first of them is past its patience, or is tried again.
+    async fn next_look(&self) -> Timestamp {
+        let now = self.clock.now();
+        let events = self.locked.events.lock().await;
+        let first = events.iter().map(|event| event.until(self.options.decrypt_patience)).min();
+        match first {
+            Some(first) => first.min(now + LOOK_AGAIN).max(now + Duration::from_millis(100)),
+            None => now + Duration::from_hours(1),
+        }
+    }
+
+    async fn try_all(&self, session: &Session, intake: &Intake, shutdown: &CancellationToken) -> Result<(), Ending> {
+        let waiting = self.locked.events.lock().await.clone();
+        let mut done = Vec::new();
+        for locked in &waiting {
+            let room = RoomId::parse(&locked.room).ok().and_then(|room| session.client.get_room(&room));
+            let is_late = self.clock.now() >= locked.until(self.options.decrypt_patience);
+            let Some(room) = room else {
+                done.extend(is_late.then_some(&locked.event));
+                continue;
+            };
+            let Some(event) = read(&room, locked).await else {
+                done.extend(is_late.then_some(&locked.event));
+                continue;
+            };
+            let raw = event.raw().json().get();
+            let Ok(parsed) = serde_json::from_str::<Event>(raw) else { continue };
+            let is_read = !matches!(event.kind, TimelineEventKind::UnableToDecrypt { .. });
+            let taken = if is_read {
+                self.count("read_late");
+                self.pulse.read_late();
+                self.read_event(session, &room, &parsed, raw, shutdown).await?
+            } else if is_late {
+                tracing::warn!(channel = %self.channel, room = locked.room, event = locked.event, "a key did not come");
+                self.count("unreadable");
+                Some(self.seen(session, &room, &parsed, raw, shutdown, inbound::unreadable).await?)
+            } else {
+                continue;
+            };
+            let taken: Vec<InboundEvent> = taken.into_iter().collect();
+            let accepted = self.accept(intake, taken.clone(), None, shutdown).await?;
+            self.took_in(session, &room, &taken, &accepted);
+            done.push(&locked.event);
+        }
+        if !done.is_empty() {
+            let mut events = self.locked.events.lock().await;
+            events.retain(|event| !done.contains(&&event.event));
+            self.store_locked(intake, &events, shutdown).await?;
+        }
+        Ok(())
+    }
+
+    fn count(&self, result: &'static str) {
+        metrics::counter!("rejoinder_matrix_locked_total", "channel" => self.channel.to_string(), "result" => result)
+            .increment(1);
+    }
+}
+
+/// The event, read if its key is there; `None` when it cannot be had.
+async fn read(room: &Room, locked: &Locked) -> Option<TimelineEvent> {
+    let read = match &locked.raw {
+        Some(raw) => room.decrypt_event(&Raw::from_json_string(raw.clone()).ok()?, None).await,
+        None => room.event(&EventId::parse(&locked.event).ok()?, None).await,
+    };
+    read.inspect_err(|error| tracing::debug!(room = locked.room, %error, "an event cannot be read")).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_read_back_without_what_was_said() {
+        let locked = Locked {
+            room: "!room:example.org".to_owned(),
+            event: "$1".to_owned(),
+            since: 7,
+            raw: Some("secret".to_owned()),
+        };
+
+        let list = serde_json::to_string(&[locked]).expect("it is written");
+        let read: Vec<Locked> = serde_json::from_str(&list).expect("it is read");
+
+        assert!(!list.contains("secret"));
+        assert_eq!((&*read[0].event, read[0].since, &read[0].raw), ("$1", 7, &None));
+        assert_eq!(read[0].until(Duration::from_millis(3)), Timestamp::from_millis(10));
+    }
+}

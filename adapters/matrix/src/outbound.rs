@@ -1,0 +1,328 @@
+//! One delivery → calls of the homeserver, and the receipt.
+
+mod files;
+mod search;
+
+use std::{sync::Arc, time::Duration};
+
+use matrix_sdk::{
+    Room,
+    config::RequestConfig,
+    ruma::{
+        EventId, OwnedTransactionId, RoomId, TransactionId,
+        api::client::{
+            redact::redact_event,
+            typing::create_typing_event::v3::{Request as TypingRequest, Typing, TypingInfo},
+        },
+    },
+};
+use rejoinder_core::{Action, ChatKind, Content, Delivery, DeliveryError, Receipt, Scope, SignalKind};
+use serde_json::{Value, json};
+
+use crate::{
+    Matrix, Session,
+    capabilities::TYPING_LASTS,
+    content,
+    errors::{self, Failure},
+    format,
+    invites::is_joined,
+    known::{Asked, Known},
+    options::{ReadReceipts, Streaming},
+    payload::OUR_FIELD,
+    sync::chat_kind,
+};
+
+/// How long one message may take: in an encrypted room its key is shared first.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a hint may take: it is of no use later.
+const HINT_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// How long to wait for a session.
+const NOT_CONNECTED: Duration = Duration::from_secs(2);
+
+/// How long a draft that has no budget waits at least.
+const DRAFT_PAUSE: Duration = Duration::from_secs(1);
+
+/// Where a delivery goes.
+struct Place<'a> {
+    session: Arc<Session>,
+    room: Room,
+    delivery: &'a Delivery,
+}
+
+impl Place<'_> {
+    fn thread(&self) -> Option<&str> {
+        self.delivery.conversation().thread.as_deref()
+    }
+
+    fn transaction(&self) -> OwnedTransactionId {
+        self.delivery.id().to_string().into()
+    }
+}
+
+impl Matrix {
+    pub(crate) async fn perform(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
+        if delivery.action().is_draft_of(self.options.streaming) {
+            return Err(DeliveryError::Unsupported("drafts are not shown".to_owned()));
+        }
+        let place = self.place(delivery)?;
+        if let Some(receipt) = self.sent_before(&place).await? {
+            return Ok(receipt);
+        }
+        let receipt = match delivery.action() {
+            Action::Send { content, reply_to } => self.send(&place, content, reply_to.as_deref()).await?,
+            Action::Edit { message, content } => self.edit(&place, message, content).await?,
+            Action::React { message, emoji } => self.react(&place, message.as_deref(), emoji).await?,
+            Action::Draft { text, message } => self.draft(&place, text, message.as_deref()).await?,
+            Action::Typing { on } => self.typing(&place, *on).await?,
+            Action::Delete { message } => self.delete(&place, message).await?,
+        };
+        self.note_answered(&place);
+        Ok(receipt)
+    }
+
+    fn place<'a>(&self, delivery: &'a Delivery) -> Result<Place<'a>, DeliveryError> {
+        let chat = &*delivery.conversation().chat;
+        let room = RoomId::parse(chat).map_err(|_| DeliveryError::Refused(format!("`{chat}` is no room")))?;
+        let session = self.session().ok_or_else(|| DeliveryError::NotSent {
+            retry_after: Some(NOT_CONNECTED),
+            detail: "there is no session with the homeserver yet".to_owned(),
+        })?;
+        let refused = |why: &str| DeliveryError::Refused(format!("{why}: {chat}"));
+        let room = session.client.get_room(&room).ok_or_else(|| refused("we were never in the room"))?;
+        // What is meant for a room that goes on as another one goes there.
+        if let Some(next) = room.successor_room().map(|next| next.room_id)
+            && session.client.get_room(&next).is_some_and(|next| is_joined(&next))
+        {
+            return Err(DeliveryError::Moved { chat: next.to_string() });
+        }
+        if !is_joined(&room) {
+            return Err(refused("we are not in the room any more"));
+        }
+        Ok(Place { session, room, delivery })
+    }
+
+    async fn send(
+        &self,
+        place: &Place<'_>,
+        content: &Content,
+        reply_to: Option<&str>,
+    ) -> Result<Receipt, DeliveryError> {
+        let message = match &content.attachments[..] {
+            [] => self.words(place, content),
+            [file] => self.file(place, file, &labelled(place.delivery, &content.text)).await?,
+            _ => return Err(DeliveryError::Unsupported("several files in one message".to_owned())),
+        };
+        let message = self.related(place, message, reply_to);
+        let id = self.put(place, "m.room.message", message.clone(), place.transaction(), MESSAGE_TIMEOUT).await?;
+        self.asked(place, &id, &message, &content.choices);
+        Ok(Receipt::of(id))
+    }
+
+    async fn edit(&self, place: &Place<'_>, message: &str, content: &Content) -> Result<Receipt, DeliveryError> {
+        EventId::parse(message).map_err(|_| DeliveryError::Gone(format!("`{message}` is no event")))?;
+        let words = self.words(place, content);
+        let replacing = content::replacing(message, words.clone());
+        self.put(place, "m.room.message", replacing, place.transaction(), MESSAGE_TIMEOUT).await?;
+        self.asked(place, message, &words, &content.choices);
+        Ok(Receipt::of(message))
+    }
+
+    /// A text as the content of a message, with its choices as a list.
+    fn words(&self, place: &Place<'_>, content: &Content) -> Value {
+        let delivery = place.delivery;
+        let mut ours = json!({ "id": delivery.id() });
+        if let (Some(turn), false) = (delivery.turn(), content.choices.is_empty()) {
+            ours["turn"] = json!(turn);
+            ours["choices"] = json!(content.choices);
+        }
+        content::text(&content::question(&labelled(delivery, &content.text), &content.choices), &ours)
+    }
+
+    /// The content of a message, with what it refers to: its thread, and what it answers where that is not plain.
+    fn related(&self, place: &Place<'_>, mut content: Value, reply_to: Option<&str>) -> Value {
+        let conversation = place.delivery.conversation();
+        let is_group = chat_kind(&place.room) == ChatKind::Group;
+        if let Some(root) = place.thread() {
+            content["m.relates_to"] = json!({
+                "rel_type": "m.thread", "event_id": root,
+                "is_falling_back": true, "m.in_reply_to": { "event_id": reply_to.unwrap_or(root) },
+            });
+        } else if let Some(reply_to) = reply_to.filter(|to| is_group || !self.said.is_last(conversation, to)) {
+            content["m.relates_to"] = json!({ "m.in_reply_to": { "event_id": reply_to } });
+        }
+        // Whoever asked hears that there is an answer.
+        let asker = reply_to.filter(|_| is_group).and_then(|to| self.memory.get(to)).map(|known| known.sender);
+        if let Some(asker) = asker.filter(|asker| asker != place.session.me()) {
+            content["m.mentions"] = json!({ "user_ids": [asker] });
+        }
+        content
+    }
+
+    /// Remembers a message of ours; a question gets its buttons.
+    fn asked(&self, place: &Place<'_>, message: &str, content: &Value, choices: &[String]) {
+        let conversation = place.delivery.conversation();
+        let asks = place.delivery.turn().filter(|_| !choices.is_empty());
+        let asks = asks.map(|turn| Asked { turn, choices: choices.to_owned() });
+        let known = Known {
+            sender: place.session.me().to_owned(),
+            text: content["body"].as_str().unwrap_or_default().to_owned(),
+            thread: place.thread().map(str::to_owned),
+            asks: asks.clone(),
+            directed: None,
+        };
+        self.memory.learn(message, known);
+        let Some(asks) = asks else { return self.questions.forget(conversation) };
+        self.questions.note(conversation, asks);
+        let (room, id, message) = (place.room.clone(), place.delivery.id(), message.to_owned());
+        let buttons = content::buttons(choices);
+        self.tasks.spawn(async move {
+            for (number, button) in buttons.iter().enumerate() {
+                let transaction: OwnedTransactionId = format!("{id}.{number}").into();
+                let sent = room
+                    .send_raw("m.reaction", content::reaction(&message, button))
+                    .with_transaction_id(&transaction)
+                    .with_request_config(config(HINT_TIMEOUT))
+                    .await;
+                if let Err(error) = sent {
+                    // The numbers can be written as well.
+                    return tracing::debug!(room = %room.room_id(), %error, "a choice has no button");
+                }
+            }
+        });
+    }
+
+    async fn react(&self, place: &Place<'_>, message: Option<&str>, emoji: &str) -> Result<Receipt, DeliveryError> {
+        let message = message.ok_or_else(|| DeliveryError::Refused("there is no message to react to".to_owned()))?;
+        let content = content::reaction(message, emoji);
+        let sent = self.try_put(place, "m.reaction", content, place.transaction(), MESSAGE_TIMEOUT).await;
+        match sent {
+            Ok(_) | Err(Failure::Duplicate(_)) => Ok(Receipt::of(message)),
+            Err(failure) => Err(self.judge(failure)),
+        }
+    }
+
+    async fn draft(&self, place: &Place<'_>, text: &str, message: Option<&str>) -> Result<Receipt, DeliveryError> {
+        if let Err(wait) = self.budget.take(self.options.draft_rate, self.clock.now()) {
+            return Err(DeliveryError::Limited {
+                retry_after: wait.max(DRAFT_PAUSE),
+                scope: Scope::Account,
+                detail: "the budget of drafts is used up".to_owned(),
+            });
+        }
+        let first = format::parts(text).into_iter().next().unwrap_or_default();
+        let words = content::text(&first, &json!({ "id": place.delivery.id() }));
+        if let Some(message) = message {
+            let replacing = content::replacing(message, words);
+            self.put(place, "m.room.message", replacing, place.transaction(), HINT_TIMEOUT).await?;
+            return Ok(Receipt::of(message));
+        }
+        // The core does not say what a draft answers; this is what the turn was made of.
+        let asked = place.delivery.turn().and_then(|turn| self.turns.get(&turn));
+        let words = self.related(place, words, asked.as_deref());
+        let id = self.put(place, "m.room.message", words, place.transaction(), HINT_TIMEOUT).await?;
+        self.asked(place, &id, &Value::Null, &[]);
+        Ok(Receipt::of(id))
+    }
+
+    async fn typing(&self, place: &Place<'_>, on: bool) -> Result<Receipt, DeliveryError> {
+        let receipt = Receipt::of(place.delivery.id().to_string());
+        if let Some(retry_after) = self.budget.limit(self.clock.now()).filter(|_| on) {
+            let detail = "the homeserver limits us".to_owned();
+            return Err(DeliveryError::Limited { retry_after, scope: Scope::Account, detail });
+        }
+        let state = if on { Typing::Yes(TypingInfo::new(TYPING_LASTS)) } else { Typing::No };
+        let (me, room) = (place.room.own_user_id().to_owned(), place.room.room_id().to_owned());
+        let sent = place.session.client.send(TypingRequest::new(me, room, state));
+        match sent.with_request_config(config(HINT_TIMEOUT)).await {
+            Ok(_) => Ok(receipt),
+            Err(error) => Err(self.judge(errors::http(&error))),
+        }
+    }
+
+    async fn delete(&self, place: &Place<'_>, message: &str) -> Result<Receipt, DeliveryError> {
+        let event = EventId::parse(message).map_err(|_| DeliveryError::Gone(format!("`{message}` is no event")))?;
+        let room = place.room.room_id().to_owned();
+        let request = redact_event::v3::Request::new(room, event, place.transaction());
+        let sent = place.session.client.send(request).with_request_config(config(MESSAGE_TIMEOUT)).await;
+        sent.map(|_| Receipt::of(message)).map_err(|error| self.judge(errors::http(&error)))
+    }
+
+    async fn put(
+        &self,
+        place: &Place<'_>,
+        kind: &str,
+        content: Value,
+        transaction: OwnedTransactionId,
+        timeout: Duration,
+    ) -> Result<String, DeliveryError> {
+        self.try_put(place, kind, content, transaction, timeout).await.map_err(|failure| self.judge(failure))
+    }
+
+    /// Sends an event, encrypted where the room is. The same transaction gives the same event.
+    async fn try_put(
+        &self,
+        place: &Place<'_>,
+        kind: &str,
+        content: Value,
+        transaction: OwnedTransactionId,
+        timeout: Duration,
+    ) -> Result<String, Failure> {
+        let transaction: &TransactionId = &transaction;
+        let sending = place.room.send_raw(kind, content).with_transaction_id(transaction);
+        let sent = sending.with_request_config(config(timeout)).await;
+        sent.map(|sent| sent.response.event_id.to_string()).map_err(|error| errors::sdk(&error))
+    }
+
+    /// What a failure means for the delivery; a limit holds back what can be left out as well.
+    fn judge(&self, failure: Failure) -> DeliveryError {
+        if let Failure::Limited { retry_after, .. } = &failure {
+            self.budget.limited(self.clock.now() + *retry_after);
+        }
+        failure.into()
+    }
+
+    /// F7. What is answered is read.
+    fn note_answered(&self, place: &Place<'_>) {
+        let delivery = place.delivery;
+        let is_answer = delivery.signal().is_some_and(|signal| signal != SignalKind::Deferral);
+        if !is_answer || self.options.read_receipts != ReadReceipts::OnAnswer {
+            return;
+        }
+        let named = match delivery.action() {
+            Action::Send { reply_to, .. } => reply_to.clone(),
+            Action::React { message, .. } => message.clone(),
+            _ => None,
+        };
+        let asked = delivery.turn().and_then(|turn| self.turns.get(&turn)).map(|event| event.to_string());
+        if let Some(event) = asked.or(named) {
+            self.mark_read(&place.session, place.room.room_id(), &event);
+        }
+    }
+}
+
+trait Drafts {
+    /// Whether it is a draft that is not shown.
+    fn is_draft_of(&self, streaming: Streaming) -> bool;
+}
+
+impl Drafts for Action {
+    fn is_draft_of(&self, streaming: Streaming) -> bool {
+        matches!(self, Self::Draft { .. }) && streaming == Streaming::Off
+    }
+}
+
+fn config(timeout: Duration) -> RequestConfig {
+    RequestConfig::new().timeout(timeout).disable_retry()
+}
+
+/// The text, after the words that tell that this may be a second copy.
+fn labelled(delivery: &Delivery, text: &str) -> String {
+    delivery.label().map_or_else(|| text.to_owned(), |label| format!("{label}\n\n{text}"))
+}
+
+/// What we say about a message ourselves, in its content.
+fn delivery_of(content: &Value) -> Option<&str> {
+    content[OUR_FIELD]["id"].as_str()
+}

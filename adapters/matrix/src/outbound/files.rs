@@ -1,0 +1,197 @@
+//! Files up, and files down (<https://spec.matrix.org/latest/client-server-api/#content-repository>).
+
+use std::{io::Cursor, time::Duration};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use matrix_sdk::{
+    media::{MediaFormat, MediaRequestParameters},
+    ruma::{MatrixUri, OwnedEventId, OwnedRoomId, RoomId, events::room::MediaSource, matrix_uri::MatrixId},
+};
+use rejoinder_core::{Attachment, DeliveryError, FetchError};
+use serde_json::{Value, json};
+
+use super::{Place, config};
+use crate::{
+    Matrix, Session, content, errors,
+    payload::{Event, OUR_FIELD},
+};
+
+/// How long a file may take, up or down.
+const FILE_TIMEOUT: Duration = Duration::from_secs(100);
+
+/// What an agent gave us to send.
+enum Source<'a> {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// An address on the web: the person opens it, not we.
+    Link(&'a str),
+}
+
+impl<'a> Source<'a> {
+    fn of(file: &'a Attachment, limit: usize) -> Result<Self, String> {
+        if file.url.starts_with("https://") || file.url.starts_with("http://") {
+            return Ok(Self::Link(&file.url));
+        }
+        let data = file.url.strip_prefix("data:").ok_or("nothing is opened that an agent names")?;
+        let (head, body) = data.split_once(',').ok_or("its address has no data in it")?;
+        if !head.ends_with(";base64") {
+            return Err("its data is not base64".to_owned());
+        }
+        if body.len() / 4 * 3 > limit + 3 {
+            return Err(format!("it is larger than {limit} bytes"));
+        }
+        let bytes = BASE64_STANDARD.decode(body.trim()).map_err(|error| format!("its data is broken: {error}"))?;
+        if bytes.is_empty() { Err("it is empty".to_owned()) } else { Ok(Self::Bytes(bytes)) }
+    }
+}
+
+impl Matrix {
+    /// The content of a message with a file, which is uploaded first: encrypted where the room is.
+    pub(super) async fn file(
+        &self,
+        place: &Place<'_>,
+        file: &Attachment,
+        caption: &str,
+    ) -> Result<Value, DeliveryError> {
+        let ours = json!({ "id": place.delivery.id() });
+        let source = Source::of(file, self.options.max_upload)
+            .map_err(|why| DeliveryError::Refused(format!("`{}` is not sent: {why}", file.name)))?;
+        let bytes = match source {
+            Source::Bytes(bytes) => bytes,
+            Source::Link(url) => {
+                let gap = if caption.trim().is_empty() { "" } else { "\n\n" };
+                let name = file.name.replace(['[', ']'], "");
+                return Ok(content::text(&format!("{caption}{gap}📎 [{name}](<{url}>)"), &ours));
+            }
+        };
+        let size = bytes.len();
+        let mime: mime::Mime = file.media_type.parse().unwrap_or(mime::APPLICATION_OCTET_STREAM);
+        let name = file_name(file);
+        let mut content = json!({
+            "msgtype": msgtype(&mime),
+            "body": if caption.trim().is_empty() { &name } else { caption },
+            "filename": name,
+            "info": { "mimetype": mime.essence_str(), "size": size },
+            "m.mentions": {},
+            OUR_FIELD: ours,
+        });
+        let encrypted = place.room.latest_encryption_state().await.map_err(|error| self.judge(errors::sdk(&error)))?;
+        let client = &place.session.client;
+        if encrypted.is_encrypted() {
+            let uploaded = client.upload_encrypted_file(&mut Cursor::new(bytes)).await;
+            let file = uploaded.map_err(|error| self.judge(errors::sdk(&error)))?;
+            content["file"] = serde_json::to_value(file).unwrap_or_default();
+        } else {
+            let uploaded = client.media().upload(&mime, bytes, Some(config(FILE_TIMEOUT))).await;
+            let uploaded = uploaded.map_err(|error| self.judge(errors::sdk(&error)))?;
+            content["url"] = json!(uploaded.content_uri);
+        }
+        Ok(content)
+    }
+
+    /// The bytes of a file that came in: at most `limit`.
+    pub(crate) async fn download(
+        &self,
+        session: &Session,
+        file: &Attachment,
+        limit: usize,
+    ) -> Result<Vec<u8>, FetchError> {
+        let limit = limit.min(self.options.max_download);
+        let (room, event) = kept_at(&file.url).ok_or_else(|| FetchError::NotOurs(file.name.clone()))?;
+        let failed = |why: String| FetchError::Failed(why);
+        let room = session.client.get_room(&room).ok_or_else(|| failed("we are not in its room".to_owned()))?;
+        let event = room.event(&event, None).await.map_err(|error| failed(error.to_string()))?;
+        let event: Event = serde_json::from_str(event.raw().json().get()).map_err(|error| failed(error.to_string()))?;
+        let message = event.message().ok_or_else(|| failed("its event was taken back".to_owned()))?;
+        if message.info.size.is_some_and(|size| size > limit as u64) {
+            return Err(FetchError::TooLarge { limit });
+        }
+        let source = media_source(&event.content).ok_or_else(|| failed("its event has no file".to_owned()))?;
+        let request = MediaRequestParameters { source, format: MediaFormat::File };
+        let media = session.client.media();
+        let fetched = tokio::time::timeout(FILE_TIMEOUT, media.get_media_content(&request, false)).await;
+        let bytes = fetched.map_err(|_| failed("timed out".to_owned()))?.map_err(|error| failed(error.to_string()))?;
+        if bytes.len() > limit { Err(FetchError::TooLarge { limit }) } else { Ok(bytes) }
+    }
+}
+
+/// The event that an address of ours names.
+fn kept_at(url: &str) -> Option<(OwnedRoomId, OwnedEventId)> {
+    match MatrixUri::parse(url).ok()?.id() {
+        MatrixId::Event(room, event) => Some((RoomId::parse(room.as_str()).ok()?, event.clone())),
+        _ => None,
+    }
+}
+
+fn media_source(content: &Value) -> Option<MediaSource> {
+    // An edited file is the new one.
+    let content = content.get("m.new_content").unwrap_or(content);
+    match content.get("file") {
+        Some(file) => serde_json::from_value(file.clone()).ok().map(|file| MediaSource::Encrypted(Box::new(file))),
+        None => Some(MediaSource::Plain(content.get("url")?.as_str()?.into())),
+    }
+}
+
+fn msgtype(mime: &mime::Mime) -> &'static str {
+    match mime.type_() {
+        mime::IMAGE if mime.subtype() != mime::SVG => "m.image",
+        mime::AUDIO => "m.audio",
+        mime::VIDEO => "m.video",
+        _ => "m.file",
+    }
+}
+
+/// The name that the person sees: the last part of what was given, since it may be a path.
+fn file_name(file: &Attachment) -> String {
+    let name = file.name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
+    if name.is_empty() { "file".to_owned() } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn file(url: &str) -> Attachment {
+        Attachment { name: "a.png".to_owned(), media_type: "image/png".to_owned(), url: url.to_owned() }
+    }
+
+    #[rstest]
+    #[case("image/png", "m.image")]
+    #[case("image/svg+xml", "m.file")]
+    #[case("audio/ogg; codecs=opus", "m.audio")]
+    #[case("video/mp4", "m.video")]
+    #[case("text/plain", "m.file")]
+    fn a_file_is_shown_as_what_it_is(#[case] media_type: &str, #[case] expected: &str) {
+        assert_eq!(msgtype(&media_type.parse().expect("a media type")), expected);
+    }
+
+    #[test]
+    fn nothing_is_opened_that_an_agent_names() {
+        for url in ["file:///etc/passwd", "/etc/passwd", "mxc://example.org/a", "data:text/plain,abc", "data:,"] {
+            assert!(Source::of(&file(url), 100).is_err(), "{url}");
+        }
+        assert!(matches!(Source::of(&file("https://example.org/a"), 0), Ok(Source::Link(_))));
+    }
+
+    #[test]
+    fn bytes_are_bounded() {
+        assert!(matches!(Source::of(&file("data:a/b;base64,AAAA"), 3), Ok(Source::Bytes(bytes)) if bytes.len() == 3));
+        let large = format!("data:a/b;base64,{}", "AAAA".repeat(100));
+        assert!(Source::of(&file(&large), 200).is_err());
+    }
+
+    #[test]
+    fn a_path_is_no_name() {
+        assert_eq!(file_name(&Attachment { name: "/home/ada/a.png".to_owned(), ..file("") }), "a.png");
+    }
+
+    #[test]
+    fn only_our_own_addresses_are_fetched() {
+        assert!(kept_at("matrix:roomid/room:example.org/e/1").is_some());
+        for url in ["https://example.org/a", "matrix:u/ada:example.org", "mxc://example.org/a", ""] {
+            assert!(kept_at(url).is_none(), "{url}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Whether a message whose receipt was lost is there: asked of the room once its transaction may be forgotten.
+
+use std::time::Duration;
+
+use matrix_sdk::{room::MessagesOptions, ruma::UInt};
+use rejoinder_core::{Action, DeliveryError, Receipt, Timestamp};
+
+use super::{Place, delivery_of};
+use crate::{Matrix, errors, payload::Event};
+
+/// How long a homeserver keeps transactions at least: Synapse for a day, less an hour for its tidying up.
+const TRANSACTION_LASTS: Duration = Duration::from_hours(23);
+
+/// How much the clocks may differ.
+const SLACK: Duration = Duration::from_mins(10);
+
+impl Matrix {
+    /// The receipt of a new message that an earlier attempt has sent.
+    pub(super) async fn sent_before(&self, place: &Place<'_>) -> Result<Option<Receipt>, DeliveryError> {
+        let delivery = place.delivery;
+        let is_new = matches!(delivery.action(), Action::Send { .. });
+        let made = made_at(delivery.id().as_uuid().get_timestamp());
+        let age = made.map(|made| self.clock.now().since(made)).unwrap_or_default();
+        let (Some(made), true) = (made, is_new && delivery.attempt() > 1 && age >= TRANSACTION_LASTS) else {
+            return Ok(None);
+        };
+        let id = delivery.id().to_string();
+        let mut before: Option<String> = None;
+        loop {
+            let mut options = MessagesOptions::backward().from(before.as_deref());
+            options.limit = UInt::from(100_u32);
+            let page = place.room.messages(options).await.map_err(|error| self.judge(errors::sdk(&error)))?;
+            for event in &page.chunk {
+                let Ok(event) = serde_json::from_str::<Event>(event.raw().json().get()) else { continue };
+                if event.sender == place.session.me() && delivery_of(&event.content) == Some(&id) {
+                    return Ok(Some(Receipt::of(event.event_id)));
+                }
+                if Timestamp::from_millis(event.origin_server_ts) + SLACK < made {
+                    return Ok(None);
+                }
+            }
+            match page.end {
+                Some(end) if !page.chunk.is_empty() => before = Some(end),
+                _ => return Ok(None),
+            }
+        }
+    }
+}
+
+/// When a delivery was made: its id says so.
+fn made_at(timestamp: Option<uuid::Timestamp>) -> Option<Timestamp> {
+    let (seconds, nanos) = timestamp?.to_unix();
+    let millis = i64::try_from(seconds).ok()?.checked_mul(1000)? + i64::from(nanos / 1_000_000);
+    Some(Timestamp::from_millis(millis))
+}

@@ -1,0 +1,175 @@
+//! Views of Matrix's events: what concerns us of them. Nothing unknown is an error.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The key of our own field in what we send: other Rejoinders know us by it, and a message whose receipt was
+/// lost is found by it.
+pub(crate) const OUR_FIELD: &str = "org.rejoinder.delivery";
+
+/// An event of a room.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Event {
+    #[serde(rename = "type")]
+    pub(crate) kind: String,
+    pub(crate) event_id: String,
+    pub(crate) sender: String,
+    #[serde(default)]
+    pub(crate) origin_server_ts: i64,
+    #[serde(default)]
+    pub(crate) content: Value,
+    #[serde(default)]
+    pub(crate) state_key: Option<String>,
+    #[serde(default)]
+    pub(crate) unsigned: Unsigned,
+}
+
+/// What the server says about an event.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Unsigned {
+    #[serde(default)]
+    pub(crate) redacted_because: Option<Value>,
+    #[serde(default)]
+    pub(crate) prev_content: Option<Member>,
+}
+
+/// The content of `m.room.member`.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Member {
+    #[serde(default)]
+    pub(crate) membership: String,
+}
+
+/// The content of `m.room.message` and `m.sticker`.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Message {
+    #[serde(default)]
+    pub(crate) msgtype: String,
+    #[serde(default)]
+    pub(crate) body: String,
+    #[serde(default)]
+    pub(crate) formatted_body: Option<String>,
+    #[serde(default)]
+    pub(crate) filename: Option<String>,
+    #[serde(default)]
+    pub(crate) geo_uri: Option<String>,
+    #[serde(default)]
+    pub(crate) info: Info,
+    #[serde(default, rename = "m.relates_to")]
+    pub(crate) relates_to: Relation,
+    #[serde(default, rename = "m.mentions")]
+    pub(crate) mentions: Option<Mentions>,
+    #[serde(default, rename = "m.new_content")]
+    pub(crate) new_content: Option<Box<Message>>,
+    #[serde(default, rename = "org.rejoinder.delivery")]
+    pub(crate) ours: Option<Ours>,
+}
+
+/// What we say about a message of ours.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct Ours {
+    /// The delivery.
+    #[serde(default)]
+    pub(crate) id: String,
+    /// The turn, where the message is a question with choices.
+    #[serde(default)]
+    pub(crate) turn: Option<String>,
+    /// The choices.
+    #[serde(default)]
+    pub(crate) choices: Vec<String>,
+}
+
+/// What is known of a file.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Info {
+    #[serde(default)]
+    pub(crate) mimetype: Option<String>,
+    #[serde(default)]
+    pub(crate) size: Option<u64>,
+}
+
+/// Who is meant.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Mentions {
+    #[serde(default)]
+    pub(crate) user_ids: Vec<String>,
+}
+
+/// What an event refers to.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub(crate) struct Relation {
+    #[serde(default)]
+    pub(crate) rel_type: Option<String>,
+    #[serde(default)]
+    pub(crate) event_id: Option<String>,
+    #[serde(default)]
+    pub(crate) key: Option<String>,
+    #[serde(default)]
+    pub(crate) is_falling_back: bool,
+    #[serde(default, rename = "m.in_reply_to")]
+    pub(crate) in_reply_to: Option<InReplyTo>,
+}
+
+/// What an event replies to.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct InReplyTo {
+    pub(crate) event_id: String,
+}
+
+impl Relation {
+    fn of_type(&self, rel_type: &str) -> Option<&str> {
+        self.event_id.as_deref().filter(|_| self.rel_type.as_deref() == Some(rel_type))
+    }
+
+    /// The root of the thread it is in.
+    pub(crate) fn thread(&self) -> Option<&str> {
+        self.of_type("m.thread")
+    }
+
+    /// The event that it takes the place of.
+    pub(crate) fn replaces(&self) -> Option<&str> {
+        self.of_type("m.replace")
+    }
+
+    /// The event that it is put on, and what.
+    pub(crate) fn annotates(&self) -> Option<(&str, &str)> {
+        Some((self.of_type("m.annotation")?, self.key.as_deref()?))
+    }
+
+    /// The event that it answers. In a thread every event names the one before it, for clients that know no
+    /// threads: that is no answer.
+    pub(crate) fn answers(&self) -> Option<&str> {
+        let is_fallback = self.is_falling_back && self.thread().is_some();
+        self.in_reply_to.as_ref().filter(|_| !is_fallback).map(|to| to.event_id.as_str())
+    }
+}
+
+impl Event {
+    /// Its content as a message.
+    pub(crate) fn message(&self) -> Option<Message> {
+        if !matches!(&*self.kind, "m.room.message" | "m.sticker") {
+            return None;
+        }
+        serde_json::from_value(self.content.clone()).ok()
+    }
+
+    /// What its content refers to. In encrypted events too this is in the open.
+    pub(crate) fn relation(&self) -> Relation {
+        let relation = self.content.get("m.relates_to").cloned().unwrap_or_default();
+        serde_json::from_value(relation).unwrap_or_default()
+    }
+
+    /// Whether somebody took its content back.
+    pub(crate) fn is_redacted(&self) -> bool {
+        self.unsigned.redacted_because.is_some()
+    }
+
+    /// Our own membership from here on, when it is about that: and the one before.
+    pub(crate) fn membership_of(&self, user: &str) -> Option<(String, Option<String>)> {
+        if self.kind != "m.room.member" || self.state_key.as_deref() != Some(user) {
+            return None;
+        }
+        let member: Member = serde_json::from_value(self.content.clone()).ok()?;
+        Some((member.membership, self.unsigned.prev_content.as_ref().map(|before| before.membership.clone())))
+    }
+}

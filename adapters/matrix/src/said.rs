@@ -1,0 +1,65 @@
+//! What was said last, where: what needs no mark as a reply, and what a bare number answers.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use quick_cache::sync::Cache;
+use rejoinder_core::ConversationRef;
+
+use crate::known::Asked;
+
+/// How many conversations are remembered.
+const REMEMBERED: usize = 4096;
+
+/// The last message of a person in each conversation.
+#[derive(Debug)]
+pub(crate) struct Said(Cache<ConversationRef, String>);
+
+impl Default for Said {
+    fn default() -> Self {
+        Self(Cache::new(REMEMBERED))
+    }
+}
+
+impl Said {
+    pub(crate) fn note(&self, conversation: &ConversationRef, message: &str) {
+        self.0.insert(conversation.clone(), message.to_owned());
+    }
+
+    /// Whether a message is the last one that a person said.
+    pub(crate) fn is_last(&self, conversation: &ConversationRef, message: &str) -> bool {
+        self.0.get(conversation).is_some_and(|last| last == message)
+    }
+}
+
+/// The questions that nobody has answered yet.
+#[derive(Debug, Default)]
+pub(crate) struct Questions(Mutex<HashMap<(String, Option<String>), Asked>>);
+
+impl Questions {
+    pub(crate) fn note(&self, conversation: &ConversationRef, asked: Asked) {
+        let mut questions = self.lock();
+        if questions.len() >= REMEMBERED {
+            questions.clear();
+        }
+        questions.insert(key(conversation), asked);
+    }
+
+    pub(crate) fn forget(&self, conversation: &ConversationRef) {
+        self.lock().remove(&key(conversation));
+    }
+
+    pub(crate) fn last(&self, room: &str, thread: Option<&str>) -> Option<Asked> {
+        self.lock().get(&(room.to_owned(), thread.map(str::to_owned))).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, Option<String>), Asked>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(conversation: &ConversationRef) -> (String, Option<String>) {
+    (conversation.chat.to_string(), conversation.thread.as_deref().map(str::to_owned))
+}

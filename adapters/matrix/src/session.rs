@@ -1,0 +1,405 @@
+//! Our device: its session and its keys, which stay the same over restarts.
+//!
+//! Transaction ids and keys hang on the device. What belongs to it is one folder: `session.json`, and the
+//! SDK's stores beside it. Where one of them is gone, the other is worth nothing: that is said, and never
+//! made good by a new device in silence.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use matrix_sdk::{
+    Client, ClientBuildError, SessionMeta, SessionTokens,
+    authentication::matrix::MatrixSession,
+    config::RequestConfig,
+    encryption::{BackupDownloadStrategy, EncryptionSettings},
+    ruma::{OwnedDeviceId, OwnedUserId, UserId, api::error::ErrorKind},
+};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use url::Url;
+
+use crate::{
+    errors::{self, Failure},
+    options::{Login, MatrixOptions},
+};
+
+/// The SDK's file with our keys.
+const KEYS: &str = "matrix-sdk-crypto.sqlite3";
+
+/// The file with our session.
+const SESSION: &str = "session.json";
+
+/// The file with which the operator says that the old device is given up.
+const ANEW: &str = "start-anew";
+
+/// How long one request may take, besides what it was asked to wait for.
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What is stored of our device.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    user: String,
+    device: String,
+    /// There is none before the first login, after the server has ended it, and where the configuration has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    access_token: Option<String>,
+    /// Whether the keys of the device were made.
+    #[serde(default)]
+    has_keys: bool,
+}
+
+/// Why there is no session.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SessionError {
+    /// The keys of our device are gone, or belong to another one.
+    #[error("{0}")]
+    Lost(String),
+    /// The homeserver does not accept our proof.
+    #[error("{0}")]
+    Unauthorized(String),
+    /// The homeserver cannot be reached, or has other worries.
+    #[error("{detail}")]
+    Unreachable {
+        detail: String,
+        /// How long it wants to be left alone.
+        retry_after: Option<Duration>,
+    },
+    /// Something here.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<Failure> for SessionError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Unauthorized { detail, .. } | Failure::Refused(detail) => Self::Unauthorized(detail),
+            Failure::Limited { retry_after, detail } => Self::Unreachable { detail, retry_after: Some(retry_after) },
+            Failure::NotSent(detail) | Failure::Unknown(detail) | Failure::Duplicate(detail) => {
+                Self::Unreachable { detail, retry_after: None }
+            }
+        }
+    }
+}
+
+/// A client that knows the homeserver, with our stores.
+async fn client(options: &MatrixOptions, http: &reqwest::Client) -> Result<Client, SessionError> {
+    let settings = EncryptionSettings {
+        auto_enable_cross_signing: true,
+        backup_download_strategy: BackupDownloadStrategy::AfterDecryptionFailure,
+        // Nobody could open it without a recovery key; with one, recovery makes it.
+        auto_enable_backups: false,
+    };
+    let client = builder(&options.homeserver, http)
+        .sqlite_store(&options.folder, None)
+        .with_encryption_settings(settings)
+        .build()
+        .await
+        .map_err(|error| build_error(&error))?;
+    // What is to be sent is kept by the outbox, and only there.
+    client.send_queue().set_enabled(false).await;
+    Ok(client)
+}
+
+fn build_error(error: &ClientBuildError) -> SessionError {
+    match error {
+        ClientBuildError::Http(error) => errors::http(error).into(),
+        other => SessionError::Failed(format!("the client cannot be made: {other}")),
+    }
+}
+
+/// A client without retries of its own: whether something is tried again is decided where it is stored.
+pub(crate) fn builder(homeserver: &Url, http: &reqwest::Client) -> matrix_sdk::ClientBuilder {
+    Client::builder()
+        .homeserver_url(homeserver)
+        .http_client(http.clone())
+        .respect_login_well_known(false)
+        .request_config(RequestConfig::new().timeout(REQUEST_TIMEOUT).disable_retry())
+}
+
+/// Opens the session of our device, and makes the device when there never was one. `before` is the device that
+/// the gateway's own store remembers.
+pub(crate) async fn open(
+    options: &MatrixOptions,
+    http: &reqwest::Client,
+    before: Option<&str>,
+) -> Result<Client, SessionError> {
+    let folder = &options.folder;
+    make_folder(folder).map_err(|error| failed(folder, &error))?;
+    let stored = read(folder)?;
+    check_keys(folder, stored.as_ref(), before)?;
+    if let Some(stored) = stored.as_ref().filter(|stored| stored.user != options.user) {
+        let Stored { user, .. } = stored;
+        return Err(SessionError::Failed(format!("{} belongs to {user}: another folder is needed", folder.display())));
+    }
+    let user = UserId::parse(&options.user).map_err(|error| SessionError::Failed(format!("user: {error}")))?;
+    let client = match &options.login {
+        Login::Password(password) => with_password(options, http, user, password, stored).await?,
+        Login::AccessToken(token) => with_token(options, http, user, token, stored).await?,
+    };
+    // Afterwards a folder that is gone is noticed again.
+    match fs::remove_file(folder.join(ANEW)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(folder, &error)),
+        _ => Ok(client),
+    }
+}
+
+async fn with_password(
+    options: &MatrixOptions,
+    http: &reqwest::Client,
+    user: OwnedUserId,
+    password: &SecretString,
+    stored: Option<Stored>,
+) -> Result<Client, SessionError> {
+    let client = client(options, http).await?;
+    if let Some(Stored { device, access_token: Some(access_token), .. }) = &stored {
+        let meta = SessionMeta { user_id: user, device_id: device.as_str().into() };
+        restore(&client, meta, access_token.clone()).await?;
+        return Ok(client);
+    }
+    let has_keys = stored.as_ref().is_some_and(|stored| stored.has_keys);
+    // Named before it is made: a login whose answer is lost leaves no second device.
+    let device = stored.map_or_else(|| OwnedDeviceId::from(device_name()).to_string(), |stored| stored.device);
+    let mut stored = Stored { user: user.to_string(), device, access_token: None, has_keys };
+    write(&options.folder, &stored)?;
+    let login = client
+        .matrix_auth()
+        .login_username(&user, password.expose_secret())
+        .device_id(&stored.device)
+        .initial_device_display_name(&options.device_name)
+        .send()
+        .await
+        .map_err(|error| SessionError::from(errors::sdk(&error)))?;
+    (stored.access_token, stored.has_keys) = (Some(login.access_token), true);
+    write(&options.folder, &stored)?;
+    Ok(client)
+}
+
+async fn with_token(
+    options: &MatrixOptions,
+    http: &reqwest::Client,
+    user: OwnedUserId,
+    token: &SecretString,
+    stored: Option<Stored>,
+) -> Result<Client, SessionError> {
+    let folder = &options.folder;
+    let asked = builder(&options.homeserver, http).build().await.map_err(|error| build_error(&error))?;
+    let me = who_am_i(&asked, token).await?;
+    if me.user_id != user {
+        return Err(SessionError::Unauthorized(format!("the access token is that of {}", me.user_id)));
+    }
+    let device = me.device_id.ok_or_else(|| {
+        SessionError::Unauthorized("the access token belongs to no device: it needs one of its own".to_owned())
+    })?;
+    match &stored {
+        Some(stored) if stored.device != device.as_str() => {
+            let (ours, folder) = (&stored.device, folder.display());
+            return Err(SessionError::Lost(format!(
+                "the access token is that of device {device}, and {folder} has the keys of {ours}: use the token of \
+                 {ours}, or another folder"
+            )));
+        }
+        None if !folder.join(ANEW).exists() && has_keys(&asked, token, &me.user_id, device.as_str()).await? => {
+            return Err(lost(folder, device.as_str()));
+        }
+        _ => {}
+    }
+    write(folder, &Stored { user: user.to_string(), device: device.to_string(), access_token: None, has_keys: true })?;
+    let client = client(options, http).await?;
+    let meta = SessionMeta { user_id: me.user_id, device_id: device };
+    restore(&client, meta, token.expose_secret().to_owned()).await?;
+    Ok(client)
+}
+
+async fn restore(client: &Client, meta: SessionMeta, access_token: String) -> Result<(), SessionError> {
+    let tokens = SessionTokens { access_token, refresh_token: None };
+    client.restore_session(MatrixSession { meta, tokens }).await.map_err(|error| match error {
+        matrix_sdk::Error::Http(error) => errors::http(&error).into(),
+        other => SessionError::Failed(format!("the session cannot be restored: {other}")),
+    })
+}
+
+/// The server has ended the session, and keeps the device: the next one logs in as the same device.
+pub(crate) fn forget_token(folder: &Path) -> Result<(), SessionError> {
+    match read(folder)? {
+        Some(stored) => write(folder, &Stored { access_token: None, ..stored }),
+        None => Ok(()),
+    }
+}
+
+/// Whether the keys of our device can be where they must be.
+fn check_keys(folder: &Path, stored: Option<&Stored>, before: Option<&str>) -> Result<(), SessionError> {
+    let (has_keys, starts_anew) = (folder.join(KEYS).exists(), folder.join(ANEW).exists());
+    match stored {
+        Some(stored) if stored.has_keys && !has_keys => Err(lost(folder, &stored.device)),
+        None if has_keys => Err(SessionError::Lost(format!(
+            "{0}/{SESSION} is gone, without which the keys beside it are of no use: restore it, or empty {0} and \
+             make the file {0}/{ANEW} to go on as a new device",
+            folder.display()
+        ))),
+        None => match before {
+            Some(device) if !starts_anew => Err(lost(folder, device)),
+            _ => Ok(()),
+        },
+        Some(_) => Ok(()),
+    }
+}
+
+fn lost(folder: &Path, device: &str) -> SessionError {
+    SessionError::Lost(format!(
+        "the keys of device {device} are gone from {0}: restore the folder, or empty it and make the file \
+         {0}/{ANEW} to go on as a new device, which cannot read what was said before",
+        folder.display()
+    ))
+}
+
+/// Who a token belongs to.
+#[derive(Deserialize)]
+pub(crate) struct Whoami {
+    pub(crate) user_id: OwnedUserId,
+    #[serde(default)]
+    pub(crate) device_id: Option<OwnedDeviceId>,
+}
+
+pub(crate) async fn who_am_i(client: &Client, token: &SecretString) -> Result<Whoami, SessionError> {
+    let url = endpoint(client, "_matrix/client/v3/account/whoami");
+    ask(client.http_client().get(url), token).await
+}
+
+/// Whether the server knows keys of a device.
+async fn has_keys(client: &Client, token: &SecretString, user: &UserId, device: &str) -> Result<bool, SessionError> {
+    let url = endpoint(client, "_matrix/client/v3/keys/query");
+    let body = json!({ "device_keys": { user.as_str(): [device] } });
+    let keys: Value = ask(client.http_client().post(url).body(body.to_string()), token).await?;
+    Ok(keys["device_keys"][user.as_str()][device].is_object())
+}
+
+fn endpoint(client: &Client, path: &str) -> String {
+    format!("{}/{path}", client.homeserver().as_str().trim_end_matches('/'))
+}
+
+async fn ask<T: for<'de> Deserialize<'de>>(
+    request: reqwest::RequestBuilder,
+    token: &SecretString,
+) -> Result<T, SessionError> {
+    let unreachable = |detail: String, retry_after: Option<Duration>| SessionError::Unreachable { detail, retry_after };
+    let sent = request.bearer_auth(token.expose_secret()).timeout(REQUEST_TIMEOUT).send().await;
+    let response = sent.map_err(|error| unreachable(errors::transport(&error), None))?;
+    let status = response.status();
+    if status.is_success() {
+        let body = response.bytes().await.map_err(|error| unreachable(errors::transport(&error), None))?;
+        return serde_json::from_slice(&body).map_err(|error| unreachable(error.to_string(), None));
+    }
+    let body = response.bytes().await.unwrap_or_default();
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let (code, message) = (body["errcode"].as_str().unwrap_or_default(), body["error"].as_str().unwrap_or_default());
+    let detail = format!("{status} {code} {message}").trim_end().to_owned();
+    if matches!(status.as_u16(), 401 | 403) && !code.is_empty() {
+        return Err(SessionError::Unauthorized(detail));
+    }
+    let retry_after = body["retry_after_ms"].as_u64().map(Duration::from_millis);
+    Err(unreachable(detail, retry_after))
+}
+
+/// A name for a new device, as servers make them.
+fn device_name() -> String {
+    matrix_sdk::ruma::DeviceId::new().to_string()
+}
+
+fn failed(folder: &Path, error: &io::Error) -> SessionError {
+    SessionError::Failed(format!("{}: {error}", folder.display()))
+}
+
+fn read(folder: &Path) -> Result<Option<Stored>, SessionError> {
+    match fs::read(folder.join(SESSION)) {
+        Ok(bytes) => serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|error| SessionError::Failed(format!("{}: {error}", folder.join(SESSION).display()))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(&folder.join(SESSION), &error)),
+    }
+}
+
+/// Writes it beside and moves it into place: a crash leaves the old one or the new one.
+fn write(folder: &Path, stored: &Stored) -> Result<(), SessionError> {
+    let (path, beside) = (folder.join(SESSION), folder.join("session.json.new"));
+    let write = || {
+        let bytes = serde_json::to_vec_pretty(stored)?;
+        private_file(&beside, &bytes)?;
+        fs::rename(&beside, &path)
+    };
+    write().map_err(|error| failed(&path, &error))
+}
+
+fn make_folder(folder: &PathBuf) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+fn private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    io::Write::write_all(&mut file, bytes)?;
+    file.sync_all()
+}
+
+/// Whether the server has ended the session, and keeps the device.
+pub(crate) fn is_soft_logout(kind: Option<&ErrorKind>) -> bool {
+    matches!(kind, Some(ErrorKind::UnknownToken(data)) if data.soft_logout)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(has_keys: bool) -> Stored {
+        let (user, device) = ("@agent:example.org".to_owned(), "DEVICE".to_owned());
+        Stored { user, device, access_token: Some("syt_secret".to_owned()), has_keys }
+    }
+
+    fn is_lost(result: Result<(), SessionError>) -> bool {
+        matches!(result, Err(SessionError::Lost(_)))
+    }
+
+    #[test]
+    fn a_session_is_read_back_and_nobody_else_reads_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+
+        write(folder.path(), &stored(true)).expect("it is written");
+        forget_token(folder.path()).expect("it is written again");
+
+        let read = read(folder.path()).expect("it can be read").expect("it is there");
+        assert_eq!((&*read.device, read.access_token, read.has_keys), ("DEVICE", None, true));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = fs::metadata(folder.path().join(SESSION)).expect("a file").permissions().mode();
+            assert_eq!(mode & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn keys_that_are_gone_are_missed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let check = |stored: Option<&Stored>, before| check_keys(folder.path(), stored, before);
+
+        assert!(check(None, None).is_ok(), "a new one");
+        assert!(check(Some(&stored(false)), None).is_ok(), "a login that did not come to its end");
+        assert!(is_lost(check(Some(&stored(true)), Some("DEVICE"))), "the keys are gone");
+        assert!(is_lost(check(None, Some("DEVICE"))), "the folder is gone");
+        fs::write(folder.path().join(ANEW), "").expect("a file");
+        assert!(check(None, Some("DEVICE")).is_ok(), "the operator knows");
+        fs::write(folder.path().join(KEYS), "").expect("a file");
+        assert!(check(Some(&stored(true)), Some("DEVICE")).is_ok(), "all is there");
+        assert!(is_lost(check(None, None)), "the session is gone");
+    }
+}

@@ -1,0 +1,185 @@
+//! A room's timeline, from where it is stored to its end.
+
+use matrix_sdk::{Room, deserialized_responses::TimelineEvent};
+use rejoinder_core::Intake;
+use tokio_util::sync::CancellationToken;
+
+use super::Ending;
+use crate::{Matrix, Session, payload::Event};
+
+/// How many events are stored at once.
+const TOGETHER: usize = 50;
+
+/// Up to where a room is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Position {
+    /// Up to this event, which was sent at `at` (milliseconds, by the sender's server).
+    Event { at: i64, id: String },
+    /// Nothing yet: it begins where we joined. Written for what was there before our first start.
+    Joined,
+}
+
+impl Position {
+    pub(super) fn of(event: &TimelineEvent) -> Option<Self> {
+        let event = read(event)?;
+        Some(Self::Event { at: event.origin_server_ts, id: event.event_id })
+    }
+
+    pub(super) fn parse(text: &str) -> Self {
+        let parsed = text.split_once(' ').and_then(|(at, id)| Some((at.parse().ok()?, id)));
+        parsed.map_or(Self::Joined, |(at, id)| Self::Event { at, id: id.to_owned() })
+    }
+
+    pub(super) fn to_text(&self) -> String {
+        match self {
+            Self::Event { at, id } => format!("{at} {id}"),
+            Self::Joined => "joined".to_owned(),
+        }
+    }
+}
+
+/// What came of a room, oldest first.
+pub(super) struct Brought {
+    pub(super) events: Vec<TimelineEvent>,
+    /// Where the events before them can be read; `None`: at the room's end.
+    pub(super) before: Option<String>,
+    /// Whether events before them are missing.
+    pub(super) has_gap: bool,
+}
+
+/// An event's fields that concern us.
+pub(super) fn read(event: &TimelineEvent) -> Option<Event> {
+    serde_json::from_str(event.raw().json().get()).ok()
+}
+
+impl Matrix {
+    /// Stores what came of a room, with what is missing before it.
+    pub(super) async fn room(
+        &self,
+        session: &Session,
+        intake: &Intake,
+        room: &Room,
+        mut brought: Brought,
+        since: Option<&str>,
+        shutdown: &CancellationToken,
+    ) -> Result<(), Ending> {
+        let name = room.room_id().as_str();
+        let position = self.cursor(intake, name, shutdown).await?;
+        let from = match position.as_deref().map(Position::parse) {
+            Some(position @ Position::Event { .. }) => From::After(position),
+            Some(Position::Joined) => From::Join,
+            None => From::Invite,
+        };
+        let mut events = std::mem::take(&mut brought.events);
+        let mut begin = from.begin(&events, session.me());
+        // A room that is new to us begins with our invitation, which may lie before what came.
+        let may_lack = brought.has_gap || !matches!(from, From::After(_));
+        if begin.is_none() && may_lack {
+            let mut gap = self.gap(room, &from, session.me(), brought.before, since, shutdown).await?;
+            gap.append(&mut events);
+            events = gap;
+            begin = from.begin(&events, session.me());
+        }
+        events.drain(..begin.unwrap_or(0));
+        for together in events.chunks(TOGETHER) {
+            self.take_in(session, intake, room, together, shutdown).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Where a room's events begin to concern us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum From {
+    /// After what is stored.
+    After(Position),
+    /// With our invitation, or without one where we joined: people write to whom they have just invited.
+    Invite,
+    /// Where we joined.
+    Join,
+}
+
+impl From {
+    /// The index of the first event that concerns us, if it is told by these.
+    pub(super) fn begin(&self, events: &[TimelineEvent], me: &str) -> Option<usize> {
+        let found = events.iter().rposition(|event| read(event).is_some_and(|event| self.is_before(&event, me)));
+        found.map(|index| index + 1)
+    }
+
+    /// Whether an event is the last one that does not concern us.
+    pub(super) fn is_before(&self, event: &Event, me: &str) -> bool {
+        match self {
+            Self::After(Position::Event { id, .. }) => event.event_id == *id,
+            Self::After(Position::Joined) => false,
+            Self::Join => event.membership_of(me).is_some_and(|(now, before)| is_join(&now, before.as_deref())),
+            Self::Invite => event.membership_of(me).is_some_and(|(now, before)| {
+                now == "invite" || (is_join(&now, before.as_deref()) && before.as_deref() != Some("invite"))
+            }),
+        }
+    }
+}
+
+/// Whether we came in, and did not only change our name.
+fn is_join(now: &str, before: Option<&str>) -> bool {
+    now == "join" && before != Some("join")
+}
+
+#[cfg(test)]
+mod tests {
+    use matrix_sdk::ruma::serde::Raw;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const ME: &str = "@agent:example.org";
+
+    fn event(value: &Value) -> TimelineEvent {
+        TimelineEvent::from_plaintext(Raw::new(value).expect("json").cast_unchecked())
+    }
+
+    fn said(id: &str) -> TimelineEvent {
+        event(&json!({ "type": "m.room.message", "event_id": id, "sender": "@ada:example.org", "content": {} }))
+    }
+
+    fn member(id: &str, now: &str, before: &str) -> TimelineEvent {
+        event(&json!({
+            "type": "m.room.member", "event_id": id, "sender": "@ada:example.org", "state_key": ME,
+            "content": { "membership": now }, "unsigned": { "prev_content": { "membership": before } },
+        }))
+    }
+
+    #[test]
+    fn a_position_is_read_back() {
+        let position = Position::Event { at: 17, id: "$a:b c".to_owned() };
+
+        assert_eq!(Position::parse(&position.to_text()), position);
+        assert_eq!(Position::parse(&Position::Joined.to_text()), Position::Joined);
+    }
+
+    #[test]
+    fn what_is_stored_does_not_concern_us_again() {
+        let events = [said("$1"), said("$2"), said("$3")];
+        let after = |id: &str| From::After(Position::Event { at: 0, id: id.to_owned() });
+
+        assert_eq!(after("$2").begin(&events, ME), Some(2));
+        assert_eq!(after("$3").begin(&events, ME), Some(3));
+        assert_eq!(after("$0").begin(&events, ME), None);
+    }
+
+    #[test]
+    fn a_new_room_begins_with_our_invitation() {
+        let events =
+            [said("$1"), member("$2", "invite", "leave"), said("$3"), member("$4", "join", "invite"), said("$5")];
+
+        assert_eq!(From::Invite.begin(&events, ME), Some(2));
+        assert_eq!(From::Join.begin(&events, ME), Some(4));
+    }
+
+    #[test]
+    fn a_new_room_without_an_invitation_begins_where_we_joined() {
+        let events = [said("$1"), member("$2", "join", "leave"), said("$3"), member("$4", "join", "join"), said("$5")];
+
+        assert_eq!(From::Invite.begin(&events, ME), Some(2));
+        assert_eq!(From::Join.begin(&events, ME), Some(2));
+    }
+}

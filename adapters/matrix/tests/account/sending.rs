@@ -1,0 +1,159 @@
+//! What the account says.
+
+use serde_json::json;
+
+use crate::support::Gateway;
+
+#[tokio::test]
+async fn markdown_is_shown_as_html() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(gateway.user()).await;
+
+    ada.says(&room, "say **hello** <b>you</b>").await;
+
+    ada.until_hears(&room, gateway.user(), 1).await;
+    let said = ada.sees(&room).await.pop().expect("an answer");
+    assert_eq!(said.text, "**hello** <b>you</b>");
+    assert_eq!(said.html.as_deref(), Some("<strong>hello</strong> &lt;b&gt;you&lt;/b&gt;"));
+    assert_eq!(said.content["m.mentions"], json!({}));
+    gateway.stop().await;
+}
+
+/// B13. The draft becomes the answer.
+#[tokio::test]
+async fn an_answer_is_seen_as_it_grows() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(gateway.user()).await;
+
+    ada.says(&room, "begin half a sentence").await;
+    assert_eq!(ada.until_hears(&room, gateway.user(), 1).await, ["half a sentence"]);
+    gateway.agent_goes_on();
+
+    let whole = "half a sentence and that is all.";
+    ada.until("the whole", async || (ada.hears(&room, gateway.user()).await == [whole]).then_some(())).await;
+    gateway.stop().await;
+}
+
+/// G1.
+#[tokio::test]
+async fn typing_is_shown_until_the_answer_is_there() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(gateway.user()).await;
+
+    ada.says(&room, "wait one").await;
+    ada.until("typing", async || ada.typing(&room).await.contains(&gateway.user().to_owned()).then_some(())).await;
+    gateway.agent_goes_on();
+
+    ada.until_hears(&room, gateway.user(), 1).await;
+    ada.until("no typing", async || ada.typing(&room).await.is_empty().then_some(())).await;
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_reaction_is_an_emoji_on_what_was_said() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(gateway.user()).await;
+
+    let said = ada.says(&room, "react 🎉").await;
+
+    let reactions = async || {
+        let messages = ada.sees(&room).await;
+        let message = messages.into_iter().find(|message| message.id == said)?;
+        (!message.reactions.is_empty()).then_some(message.reactions)
+    };
+    assert_eq!(ada.until("a reaction", reactions).await, [("🎉".to_owned(), gateway.user().to_owned())]);
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_choice_is_pressed() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let (ada, bob) = (homeserver.person("ada").await, homeserver.person("bob").await);
+    let room = ada.room("Friends", &[gateway.user(), bob.user()]).await;
+    bob.join(&room).await;
+    ada.until_joined(&room, gateway.user()).await;
+
+    ada.mentions(&room, gateway.user(), "stay silent").await;
+    let question = async || {
+        let messages = ada.sees(&room).await;
+        messages.into_iter().find(|message| message.reactions.len() == 2)
+    };
+    let question = ada.until("a question with its buttons", question).await;
+    assert_eq!(question.text, "Which of these?\n\n1. say more\n2. say less");
+    ada.reacts(&room, &question.id, "2\u{fe0f}\u{20e3}").await;
+
+    assert_eq!(ada.until_hears(&room, gateway.user(), 2).await[1], "less");
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_choice_is_written() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let (ada, bob) = (homeserver.person("ada").await, homeserver.person("bob").await);
+    let room = ada.room("Friends", &[gateway.user(), bob.user()]).await;
+    bob.join(&room).await;
+    ada.until_joined(&room, gateway.user()).await;
+
+    ada.mentions(&room, gateway.user(), "stay silent").await;
+    ada.until_hears(&room, gateway.user(), 1).await;
+    ada.says(&room, "1").await;
+
+    assert_eq!(ada.until_hears(&room, gateway.user(), 2).await[1], "more");
+    gateway.stop().await;
+}
+
+/// B10, K6.
+#[tokio::test]
+async fn a_long_answer_comes_in_parts() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(gateway.user()).await;
+    let words: Vec<String> = (0..3000).map(|number| format!("wörd{number}")).collect();
+
+    ada.says(&room, &format!("say {}", words.join(" "))).await;
+
+    let parts = ada.until_hears(&room, gateway.user(), 2).await;
+    assert!(parts.len() >= 2);
+    let heard: Vec<String> = parts.iter().flat_map(|part| part.split_whitespace()).map(str::to_owned).collect();
+    assert_eq!(heard, words);
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn a_file_is_sent() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(gateway.user()).await;
+
+    ada.says(&room, "send data:text/plain;base64,cHVycg==").await;
+
+    assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["Here it is.", "cat.txt"]);
+    let file = ada.sees(&room).await.pop().expect("a file");
+    let url = file.content["url"].as_str().expect("an address").to_owned();
+    assert_eq!(ada.opens(&url).await, b"purr");
+    gateway.stop().await;
+}
+
+/// L4. What was said in between makes it worth saying what is answered.
+#[tokio::test]
+async fn an_answer_says_what_it_answers_when_that_is_not_plain() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(gateway.user()).await;
+    let first = ada.says(&room, "wait one").await;
+    gateway.agent_has(1).await;
+    let second = ada.says(&room, "say two").await;
+    ada.until("it is read", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == second)).await;
+    gateway.agent_goes_on();
+
+    ada.until_hears(&room, gateway.user(), 2).await;
+
+    let ours = ada.sees(&room).await.into_iter().filter(|message| message.sender == gateway.user());
+    let replies: Vec<Option<String>> = ours.map(|message| message.replies_to).collect();
+    assert_eq!(replies, [Some(first), None]);
+    gateway.stop().await;
+}

@@ -1,0 +1,305 @@
+//! A gateway with one account.
+
+use std::{
+    collections::{HashMap, HashSet},
+    path::PathBuf,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use rejoinder_core::{
+    AgentError, AgentName, AgentRuntime, AgentTurn, Attachment, Cause, ChannelAdapter, ChannelHealth, ChannelId,
+    ChatKind, Engine, Ladder, Outcome, Parts, Policies, Policy, Question, Reply, RunEvents, Rung, Settings, Store,
+    SystemClock, Words,
+};
+use rejoinder_matrix::{AutoJoin, Login, Matrix, MatrixOptions};
+use rejoinder_matrix_server::{Account, Homeserver};
+use rejoinder_store::{OpenOptions, SqliteStore};
+use tempfile::TempDir;
+use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+pub(crate) const SILENT: &str = "I have nothing to say to that.";
+pub(crate) const UNREADABLE: &str = "I could not read that.";
+
+/// How long something is waited for that must happen.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Does what the first word says: `say`, `react`, `stay silent`, `begin …` (streams, and waits to be told to go
+/// on), `wait …` (the same, without a word before), `send` (a file, by its address). Anything else it says back.
+pub(crate) struct Scripted {
+    going_on: Semaphore,
+    turns: Mutex<Vec<AgentTurn>>,
+    given: watch::Sender<usize>,
+}
+
+#[async_trait]
+impl AgentRuntime for Scripted {
+    fn describe(&self) -> String {
+        "scripted".to_owned()
+    }
+
+    fn reads(&self, media_type: &str) -> bool {
+        media_type.starts_with("text/")
+    }
+
+    async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
+        self.turns.lock().expect("never poisoned").push(turn.clone());
+        self.given.send_modify(|given| *given += 1);
+        let (verb, rest) = turn.text.split_once(' ').unwrap_or((&turn.text, ""));
+        let reply = |text: &str| Outcome::Reply(Reply::text(text));
+        Ok(match verb {
+            "say" => reply(rest),
+            "react" => Outcome::React(rest.to_owned()),
+            "stay" => Outcome::Silent("told to".to_owned()),
+            "begin" | "wait" => {
+                if verb == "begin" {
+                    events.text(rest).await;
+                }
+                tokio::select! {
+                    permit = self.going_on.acquire() => permit.expect("never closed").forget(),
+                    () = cancel.cancelled() => {}
+                }
+                reply(&format!("{rest} and that is all."))
+            }
+            "send" => {
+                let attachment = Attachment {
+                    name: "cat.txt".to_owned(),
+                    media_type: "text/plain".to_owned(),
+                    url: rest.to_owned(),
+                };
+                Outcome::Reply(Reply { text: "Here it is.".to_owned(), attachments: vec![attachment] })
+            }
+            _ => reply(&format!("You said: {}", turn.text)),
+        })
+    }
+}
+
+/// The gateway.
+pub(crate) struct Gateway {
+    pub(crate) matrix: Arc<Matrix>,
+    agent: Arc<Scripted>,
+    engine: Engine,
+    store: Arc<SqliteStore>,
+    options: MatrixOptions,
+    directory: TempDir,
+}
+
+/// What the channel is made with: everybody may invite, and syncs are short.
+pub(crate) fn options(homeserver: &str, account: &Account) -> MatrixOptions {
+    MatrixOptions {
+        homeserver: Url::parse(homeserver).expect("an address"),
+        user: account.user.clone(),
+        login: Login::Password(account.password.as_str().into()),
+        auto_join: AutoJoin::Always,
+        sync_timeout: Duration::from_secs(2),
+        ..MatrixOptions::default()
+    }
+}
+
+pub(crate) fn http() -> reqwest::Client {
+    let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+    http.connect_timeout(Duration::from_secs(5)).build().expect("a client")
+}
+
+impl Gateway {
+    /// Starts with a new account on the homeserver that tests share, and returns once it has synced.
+    pub(crate) async fn new() -> (Self, &'static Homeserver) {
+        let homeserver = Homeserver::shared().await;
+        let account = homeserver.account("agent").await;
+        (Self::synced(options(homeserver.url(), &account)).await, homeserver)
+    }
+
+    /// Starts, and returns once it has synced.
+    pub(crate) async fn synced(options: MatrixOptions) -> Self {
+        let gateway = Self::with(options).await;
+        gateway.until_synced().await;
+        gateway
+    }
+
+    pub(crate) async fn with(options: MatrixOptions) -> Self {
+        Self::on(options, tempfile::tempdir().expect("a directory")).await
+    }
+
+    async fn on(mut options: MatrixOptions, directory: TempDir) -> Self {
+        options.folder = directory.path().join("matrix-main");
+        let store =
+            Arc::new(SqliteStore::open(OpenOptions::new(directory.path().join("test.db"))).await.expect("a database"));
+        let channel = ChannelId::new("matrix", "main");
+        let clock = Arc::new(SystemClock);
+        let matrix =
+            Arc::new(Matrix::new(channel, options.clone(), Arc::clone(&clock) as _, http()).expect("sound options"));
+        let agent =
+            Arc::new(Scripted { going_on: Semaphore::new(0), turns: Mutex::default(), given: watch::Sender::new(0) });
+        let engine = Engine::start(Parts {
+            store: Arc::clone(&store) as _,
+            clock,
+            channels: vec![Arc::clone(&matrix) as _],
+            agents: HashMap::from([(AgentName::from("main"), Arc::clone(&agent) as Arc<dyn AgentRuntime>)]),
+            settings: settings(),
+        })
+        .await
+        .expect("a store that works");
+        Self { matrix, agent, engine, store, options, directory }
+    }
+
+    /// Our user id.
+    pub(crate) fn user(&self) -> &str {
+        &self.options.user
+    }
+
+    /// Where the session and the keys are.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.options.folder.clone()
+    }
+
+    /// Stops it; nothing is lost.
+    pub(crate) async fn down(self) -> Down {
+        self.engine.stop(Duration::ZERO).await;
+        self.store.close().await;
+        Down { directory: self.directory, options: self.options }
+    }
+
+    pub(crate) async fn until_synced(&self) {
+        self.until_health("it has synced", |health| health.inbound_at.is_some() && health.problem.is_none()).await;
+    }
+
+    pub(crate) async fn until_health(&self, about: &str, holds: impl Fn(&ChannelHealth) -> bool) -> ChannelHealth {
+        let waiting = async {
+            loop {
+                let health = self.matrix.health();
+                if holds(&health) {
+                    return health;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        match tokio::time::timeout(PATIENCE, waiting).await {
+            Ok(health) => health,
+            Err(_) => panic!("in vain: {about}; it is {:?}", self.matrix.health()),
+        }
+    }
+
+    /// Returns once the agent was given so many turns; gives the latest.
+    pub(crate) async fn agent_has(&self, turns: usize) -> AgentTurn {
+        let mut given = self.agent.given.subscribe();
+        let waiting = given.wait_for(|given| *given >= turns);
+        tokio::time::timeout(PATIENCE, waiting).await.expect("the agent is given a turn").expect("the agent lives");
+        self.turns().pop().expect("a turn")
+    }
+
+    pub(crate) fn turns(&self) -> Vec<AgentTurn> {
+        self.agent.turns.lock().expect("never poisoned").clone()
+    }
+
+    /// What the agent was told so far.
+    pub(crate) fn told(&self) -> Vec<String> {
+        self.turns().into_iter().map(|turn| turn.text).collect()
+    }
+
+    /// Lets the agent end what it began.
+    pub(crate) fn agent_goes_on(&self) {
+        self.agent.going_on.add_permits(1);
+    }
+
+    /// Returns once nothing is owed and nothing waits to be sent.
+    pub(crate) async fn settles(&self) {
+        let settled = async {
+            loop {
+                let backlog = self.store.backlog().await.expect("a store that can be read");
+                if (backlog.open, backlog.pending_deliveries) == (0, 0) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, settled).await.expect("something is owed at the end");
+    }
+
+    /// Returns once so many events wait for their keys.
+    pub(crate) async fn until_waiting(&self, events: usize) {
+        let channel = ChannelId::new("matrix", "main");
+        let waiting = async {
+            loop {
+                let list = self.store.cursor(&channel, "locked").await.expect("a store that can be read");
+                let list: Vec<serde_json::Value> = serde_json::from_str(&list.unwrap_or_default()).unwrap_or_default();
+                if list.len() == events {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.expect("an event waits for its key");
+    }
+
+    /// How many turns no way of answering was left for.
+    pub(crate) async fn undeliverable(&self) -> u64 {
+        self.store.backlog().await.expect("a store that can be read").undeliverable
+    }
+
+    /// Stops it; nothing is owed, and nothing waits to be sent.
+    pub(crate) async fn stop(self) {
+        self.settles().await;
+        assert_eq!(self.undeliverable().await, 0, "something could not be delivered");
+        self.engine.stop(Duration::from_secs(5)).await;
+    }
+}
+
+/// A gateway that is not running.
+pub(crate) struct Down {
+    directory: TempDir,
+    pub(crate) options: MatrixOptions,
+}
+
+impl Down {
+    /// Starts again, on what was stored.
+    pub(crate) async fn up(self) -> Gateway {
+        Gateway::on(self.options, self.directory).await
+    }
+
+    /// Where everything is.
+    pub(crate) fn path(&self) -> PathBuf {
+        self.directory.path().to_owned()
+    }
+}
+
+fn settings() -> Settings {
+    let ladder = |silent: Rung| {
+        Ladder::empty()
+            .with(Cause::Silent, vec![silent])
+            .with(Cause::Unreadable, vec![Rung::Say("unreadable".to_owned())])
+            .with(Cause::Error, vec![Rung::Say("failed".to_owned())])
+            .with(Cause::Refused, vec![Rung::Say("failed".to_owned())])
+    };
+    let direct = Policy { ladder: ladder(Rung::Say("silent".to_owned())), ..Policy::default() };
+    let group = Policy { ladder: ladder(Rung::Clarify("what_next".to_owned())), ..Policy::default() };
+    let words = [
+        ("silent", SILENT),
+        ("failed", "Sorry."),
+        ("unreadable", UNREADABLE),
+        ("nothing_to_cancel", "Nothing to stop."),
+    ]
+    .into_iter()
+    .fold(Words::default(), |words, (name, text)| words.with_template("", name, text));
+    let channel = ChannelId::new("matrix", "main");
+    Settings {
+        default_agent: "main".into(),
+        channel_agents: HashMap::new(),
+        access: HashMap::new(),
+        tells_reactions: HashSet::from([channel]),
+        max_attachment: 1 << 20,
+        policies: Policies::new(direct).with("matrix", ChatKind::Group, group),
+        words: words.with_question(
+            "what_next",
+            Question {
+                text: "Which of these?".to_owned(),
+                choices: vec!["say more".to_owned(), "say less".to_owned()],
+            },
+        ),
+        max_concurrent_turns: 64,
+        delivery_lifetime: Duration::from_hours(1),
+        min_attempts: 3,
+    }
+}

@@ -1,0 +1,138 @@
+"""A person with a client that encrypts: matrix-nio. One command a line on standard input, one answer a line."""
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+
+from nio import (
+    AsyncClient,
+    AsyncClientConfig,
+    Event,
+    LoginResponse,
+    MegolmEvent,
+    RoomCreateResponse,
+    RoomSendResponse,
+    UploadResponse,
+)
+from nio.crypto import decrypt_attachment
+
+
+class Human:
+    def __init__(self) -> None:
+        self.client: AsyncClient | None = None
+        self.seen: dict[str, list[dict]] = {}
+        self.changed = asyncio.Event()
+
+    async def login(self, homeserver: str, user: str, password: str) -> dict:
+        config = AsyncClientConfig(encryption_enabled=True, store_sync_tokens=True, max_limit_exceeded=0)
+        self.client = AsyncClient(homeserver, user, store_path=tempfile.mkdtemp(), config=config)
+        response = await self.client.login(password, device_name="nio")
+        assert isinstance(response, LoginResponse), response
+        if self.client.should_upload_keys:
+            await self.client.keys_upload()
+        self.client.add_event_callback(self.see, (Event,))
+        asyncio.get_running_loop().create_task(self.client.sync_forever(timeout=2000, full_state=True))
+        await self.client.synced.wait()
+        return {"device": self.client.device_id}
+
+    async def see(self, room, event) -> None:
+        source = event.source
+        self.seen.setdefault(room.room_id, []).append(
+            {
+                "event_id": event.event_id,
+                "sender": event.sender,
+                "type": source.get("type"),
+                "content": source.get("content", {}),
+                "redacts": source.get("redacts"),
+                "encrypted": bool(event.decrypted),
+                "unreadable": isinstance(event, MegolmEvent),
+            }
+        )
+        self.changed.set()
+
+    async def create(self, invite: list[str]) -> dict:
+        encryption = {
+            "type": "m.room.encryption",
+            "state_key": "",
+            "content": {"algorithm": "m.megolm.v1.aes-sha2"},
+        }
+        response = await self.client.room_create(is_direct=True, invite=invite, initial_state=[encryption])
+        assert isinstance(response, RoomCreateResponse), response
+        await self.until(lambda: response.room_id in self.client.rooms)
+        return {"room": response.room_id}
+
+    async def until_joined(self, room: str, user: str) -> dict:
+        def is_in() -> bool:
+            known = self.client.rooms.get(room)
+            return known is not None and user in known.users and user not in known.invited_users
+
+        await self.until(is_in)
+        return {}
+
+    async def send(self, room: str, kind: str, content: dict) -> dict:
+        response = await self.client.room_send(room, kind, content, ignore_unverified_devices=True)
+        assert isinstance(response, RoomSendResponse), response
+        return {"event_id": response.event_id}
+
+    async def attach(self, room: str, name: str, text: str) -> dict:
+        data = text.encode()
+        response, keys = await self.client.upload(
+            lambda *_: data, content_type="text/plain", filename=name, encrypt=True, filesize=len(data)
+        )
+        assert isinstance(response, UploadResponse), response
+        content = {
+            "msgtype": "m.file",
+            "body": name,
+            "info": {"mimetype": "text/plain", "size": len(data)},
+            "file": {"url": response.content_uri, **keys},
+        }
+        return await self.send(room, "m.room.message", content)
+
+    async def open(self, content: dict) -> dict:
+        file = content["file"]
+        response = await self.client.download(file["url"])
+        data = decrypt_attachment(response.body, file["key"]["k"], file["hashes"]["sha256"], file["iv"])
+        return {"text": data.decode()}
+
+    async def forgets_the_room_key(self, room: str) -> dict:
+        """The next message is encrypted with a new key."""
+        self.client.olm.outbound_group_sessions.pop(room, None)
+        return {}
+
+    async def messages(self, room: str, after: int) -> dict:
+        await self.until(lambda: len(self.seen.get(room, [])) > after)
+        return {"seen": self.seen[room]}
+
+    async def until(self, holds) -> None:
+        while not holds():
+            self.changed.clear()
+            try:
+                await asyncio.wait_for(self.changed.wait(), 0.2)
+            except asyncio.TimeoutError:
+                pass
+
+
+async def main() -> None:
+    human = Human()
+    loop = asyncio.get_running_loop()
+
+    async def answer(command: dict) -> None:
+        number, name = command.pop("number"), command.pop("do")
+        try:
+            result = {"number": number, "done": await getattr(human, name)(**command)}
+        except BaseException as error:
+            result = {"number": number, "failed": f"{type(error).__name__}: {error}"}
+        print(json.dumps(result), flush=True)
+
+    tasks = set()
+    while line := await loop.run_in_executor(None, sys.stdin.readline):
+        task = loop.create_task(answer(json.loads(line)))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+    # The input has ended: so has the test.
+    os._exit(0)
+
+
+asyncio.run(main())

@@ -1,0 +1,250 @@
+//! Synapse as a process.
+
+use std::{
+    fs,
+    net::{Ipv4Addr, TcpListener},
+    path::Path,
+    process::{Child, ChildStdin, Command, Stdio},
+    time::Instant,
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::OnceCell;
+
+use crate::{Human, PATIENCE, Person, Proxy, client, person, python};
+
+/// What a homeserver is started with.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How many messages an account may send per second in the long run.
+    pub messages_per_second: f64,
+    /// How many it may send at once.
+    pub burst: u32,
+}
+
+impl Default for Settings {
+    /// No limits.
+    fn default() -> Self {
+        Self { messages_per_second: 10_000.0, burst: 10_000 }
+    }
+}
+
+impl Settings {
+    /// Those that Synapse has when nobody configures it.
+    #[must_use]
+    pub const fn as_synapse_comes() -> Self {
+        Self { messages_per_second: 0.2, burst: 10 }
+    }
+}
+
+/// An account.
+#[derive(Clone, Debug)]
+pub struct Account {
+    /// Its user id.
+    pub user: String,
+    /// Its password.
+    pub password: String,
+}
+
+/// A homeserver. Ends when it is dropped.
+#[derive(Debug)]
+pub struct Homeserver {
+    url: String,
+    port: u16,
+    folder: TempDir,
+    process: Option<(Child, ChildStdin)>,
+}
+
+impl Homeserver {
+    /// The one of all tests in this process that need nothing special. Ends with the process.
+    pub async fn shared() -> &'static Self {
+        static SHARED: OnceCell<Homeserver> = OnceCell::const_new();
+        SHARED.get_or_init(|| Self::start(Settings::default())).await
+    }
+
+    /// Starts one on a free port.
+    ///
+    /// # Panics
+    /// When Python and its packages are not there: run the tests with `cargo xtask test`.
+    pub async fn start(settings: Settings) -> Self {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .and_then(|listener| listener.local_addr())
+            .expect("there is a free port")
+            .port();
+        write_configuration(folder.path(), port, settings);
+        let mut homeserver = Self { url: format!("http://127.0.0.1:{port}"), port, folder, process: None };
+        homeserver.start_again().await;
+        homeserver
+    }
+
+    /// Starts it again after [`stop`](Self::stop), with what it had.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub async fn start_again(&mut self) {
+        let folder = self.folder.path();
+        let output = fs::File::create(folder.join("output.log")).expect("a log can be written");
+        let mut process = Command::new(python())
+            .args(["-B", "-m", "server.synapse", "-c"])
+            .arg(folder.join("homeserver.yaml"))
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .stdin(Stdio::piped())
+            .stdout(output.try_clone().expect("a file handle can be copied"))
+            .stderr(output)
+            .spawn()
+            .unwrap_or_else(|error| panic!("Python does not start: {error}: run `cargo xtask test`"));
+        let input = process.stdin.take().expect("the process has an input");
+        self.process = Some((process, input));
+        let (started, client) = (Instant::now(), client());
+        while client.get(format!("{}/_matrix/client/versions", self.url)).send().await.is_err() {
+            let ended = self.process.as_mut().and_then(|(process, _)| process.try_wait().ok().flatten());
+            assert!(
+                ended.is_none() && started.elapsed() < PATIENCE,
+                "Synapse did not start: {}",
+                fs::read_to_string(self.folder.path().join("output.log")).unwrap_or_default()
+            );
+            tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+        }
+    }
+
+    /// Stops it, as a crash would.
+    ///
+    /// # Panics
+    /// When it does not end.
+    pub fn stop(&mut self) {
+        if let Some((mut process, input)) = self.process.take() {
+            drop(input);
+            process.wait().expect("a process of ours can be waited for");
+        }
+    }
+
+    /// Its client API.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Its port.
+    #[must_use]
+    pub const fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// A new account, whose name begins with `name`.
+    ///
+    /// # Panics
+    /// When it is not made.
+    pub async fn account(&self, name: &str) -> Account {
+        let (account, _) = self.register(name).await;
+        account
+    }
+
+    /// A new account with a device: the account and the device's access token.
+    pub async fn account_with_token(&self, name: &str) -> (Account, String) {
+        self.register(name).await
+    }
+
+    /// Brings an account into a room that it was invited to.
+    pub async fn join(&self, token: &str, room: &str) {
+        let url = format!("{}/_matrix/client/v3/rooms/{room}/join", self.url);
+        person::call(&client(), "POST", &url, Some(token), Some(&json!({}))).await;
+    }
+
+    /// Somebody new, who speaks in the open.
+    pub async fn person(&self, name: &str) -> Person {
+        let (account, token) = self.register(name).await;
+        Person::new(&self.url, account.user, token)
+    }
+
+    /// Somebody new, who encrypts.
+    pub async fn human(&self, name: &str) -> Human {
+        self.human_by(name, &self.url).await
+    }
+
+    /// As [`human`](Self::human), by way of a proxy.
+    pub async fn human_through(&self, name: &str, proxy: &Proxy) -> Human {
+        self.human_by(name, proxy.url()).await
+    }
+
+    async fn human_by(&self, name: &str, url: &str) -> Human {
+        let (account, _) = self.register(name).await;
+        Human::start(url, account).await
+    }
+
+    /// A way to it that can fail.
+    pub async fn proxy(&self) -> Proxy {
+        Proxy::start(&self.url).await
+    }
+
+    async fn register(&self, name: &str) -> (Account, String) {
+        let suffix = uuid::Uuid::now_v7().simple().to_string();
+        let (name, password) = (format!("{name}-{}", &suffix[20..]), "not a secret".to_owned());
+        let auth = json!({ "type": "m.login.dummy" });
+        let body =
+            json!({ "username": name, "password": password, "auth": auth, "initial_device_display_name": "test" });
+        let path = "/_matrix/client/v3/register";
+        let answer: Value = person::call(&client(), "POST", &format!("{}{path}", self.url), None, Some(&body)).await;
+        let field = |key: &str| answer[key].as_str().expect("registration gives it").to_owned();
+        (Account { user: field("user_id"), password }, field("access_token"))
+    }
+}
+
+impl Drop for Homeserver {
+    fn drop(&mut self) {
+        if let Some((mut process, _)) = self.process.take() {
+            // It may have ended by itself.
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+fn write_configuration(folder: &Path, port: u16, settings: Settings) {
+    let none = json!({ "per_second": 10_000, "burst_count": 10_000 });
+    let path = |name: &str| folder.join(name).display().to_string();
+    let configuration = json!({
+        "server_name": "localhost",
+        "public_baseurl": format!("http://127.0.0.1:{port}/"),
+        "pid_file": path("homeserver.pid"),
+        "listeners": [{
+            "port": port, "type": "http", "bind_addresses": ["127.0.0.1"],
+            "resources": [{ "names": ["client", "media"], "compress": false }],
+        }],
+        "database": { "name": "sqlite3", "args": { "database": path("homeserver.db") } },
+        "log_config": path("log.yaml"),
+        "media_store_path": path("media"),
+        "signing_key_path": path("signing.key"),
+        "macaroon_secret_key": "of-no-worth",
+        "form_secret": "of-no-worth",
+        "bcrypt_rounds": 4,
+        "report_stats": false,
+        "enable_registration": true,
+        "enable_registration_without_verification": true,
+        "trusted_key_servers": [],
+        "suppress_key_server_warning": true,
+        "url_preview_enabled": false,
+        "presence": { "enabled": false },
+        "rc_message": { "per_second": settings.messages_per_second, "burst_count": settings.burst },
+        "rc_registration": none,
+        "rc_login": { "address": none, "account": none, "failed_attempts": none },
+        "rc_joins": { "local": none, "remote": none },
+        "rc_joins_per_room": none,
+        "rc_invites": { "per_room": none, "per_user": none, "per_issuer": none },
+        "rc_room_creation": none,
+    });
+    let log = json!({
+        "version": 1,
+        "formatters": { "plain": { "format": "%(asctime)s %(levelname)s %(name)s %(message)s" } },
+        "handlers": { "file": { "class": "logging.FileHandler", "formatter": "plain", "filename": path("synapse.log") } },
+        "root": { "level": "WARNING", "handlers": ["file"] },
+        "disable_existing_loggers": false,
+    });
+    let write = |name: &str, text: String| fs::write(folder.join(name), text).expect("a file can be written");
+    // JSON is YAML.
+    write("homeserver.yaml", configuration.to_string());
+    write("log.yaml", log.to_string());
+    // Any seed of 32 bytes, in base64 without padding.
+    write("signing.key", format!("ed25519 a_test {}\n", "A".repeat(43)));
+}

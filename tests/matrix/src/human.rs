@@ -1,0 +1,156 @@
+//! Somebody whose client encrypts.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
+
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::{Account, PATIENCE, python, view, view::Message};
+
+/// Somebody whose client encrypts. Ends when it is dropped.
+#[derive(Debug)]
+pub struct Human {
+    user: String,
+    process: Child,
+    input: Mutex<ChildStdin>,
+    numbers: AtomicU64,
+    answers: watch::Receiver<Vec<Value>>,
+}
+
+impl Human {
+    pub(crate) async fn start(homeserver: &str, account: Account) -> Self {
+        let mut process = Command::new(python())
+            .args(["-B", "-m", "server.human"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("Python does not start: {error}: run `cargo xtask test`"));
+        let input = process.stdin.take().expect("the process has an input");
+        let output = process.stdout.take().expect("the process has an output");
+        let (sender, answers) = watch::channel(Vec::new());
+        thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                if let Ok(answer) = serde_json::from_str::<Value>(&line) {
+                    sender.send_modify(|answers| answers.push(answer));
+                }
+            }
+        });
+        let user = account.user.clone();
+        let human = Self { user, process, input: Mutex::new(input), numbers: AtomicU64::new(0), answers };
+        let given = json!({ "homeserver": homeserver, "user": account.user, "password": account.password });
+        human.does("login", given).await;
+        human
+    }
+
+    /// Their user id.
+    #[must_use]
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// A new encrypted direct chat with `other`, who is invited.
+    ///
+    /// # Panics
+    /// When it is not made.
+    pub async fn direct(&self, other: &str) -> String {
+        let created = self.does("create", json!({ "invite": [other] })).await;
+        created["room"].as_str().expect("a new room has an id").to_owned()
+    }
+
+    /// Waits until their client knows that somebody is in a room.
+    pub async fn until_joined(&self, room: &str, user: &str) {
+        self.does("until_joined", json!({ "room": room, "user": user })).await;
+    }
+
+    /// Says something: gives the event's id.
+    pub async fn says(&self, room: &str, text: &str) -> String {
+        self.sends(room, "m.room.message", &json!({ "msgtype": "m.text", "body": text })).await
+    }
+
+    /// Puts an emoji on an event.
+    pub async fn reacts(&self, room: &str, event: &str, emoji: &str) -> String {
+        let relation = json!({ "rel_type": "m.annotation", "event_id": event, "key": emoji });
+        self.sends(room, "m.reaction", &json!({ "m.relates_to": relation })).await
+    }
+
+    /// Sends an encrypted file.
+    ///
+    /// # Panics
+    /// When it is not taken.
+    pub async fn attaches(&self, room: &str, name: &str, text: &str) -> String {
+        let sent = self.does("attach", json!({ "room": room, "name": name, "text": text })).await;
+        sent["event_id"].as_str().expect("what was sent has an id").to_owned()
+    }
+
+    /// What is in the encrypted file of a message.
+    ///
+    /// # Panics
+    /// When it cannot be opened.
+    pub async fn opens(&self, message: &Message) -> String {
+        let opened = self.does("open", json!({ "content": message.content })).await;
+        opened["text"].as_str().expect("a file has a text").to_owned()
+    }
+
+    /// Encrypts what they say next with a new key.
+    pub async fn forgets_the_room_key(&self, room: &str) {
+        self.does("forgets_the_room_key", json!({ "room": room })).await;
+    }
+
+    /// Waits until somebody has said so many things in a room, and gives them as they read then.
+    pub async fn until_hears(&self, room: &str, user: &str, number: usize) -> Vec<Message> {
+        self.until_sees(room, |messages| {
+            let theirs: Vec<Message> = messages.iter().filter(|message| message.sender == user).cloned().collect();
+            (theirs.len() >= number).then_some(theirs)
+        })
+        .await
+    }
+
+    /// Waits until `find` finds something in what they see.
+    pub async fn until_sees<T>(&self, room: &str, mut find: impl FnMut(&[Message]) -> Option<T>) -> T {
+        let mut after = 0;
+        loop {
+            let answer = self.does("messages", json!({ "room": room, "after": after })).await;
+            let seen = answer["seen"].as_array().cloned().unwrap_or_default();
+            if let Some(found) = find(&view::messages(&seen)) {
+                return found;
+            }
+            after = seen.len();
+        }
+    }
+
+    async fn sends(&self, room: &str, kind: &str, content: &Value) -> String {
+        let sent = self.does("send", json!({ "room": room, "kind": kind, "content": content })).await;
+        sent["event_id"].as_str().expect("what was sent has an id").to_owned()
+    }
+
+    async fn does(&self, what: &str, mut command: Value) -> Value {
+        let number = self.numbers.fetch_add(1, Ordering::SeqCst);
+        (command["number"], command["do"]) = (json!(number), json!(what));
+        writeln!(self.input.lock().unwrap_or_else(PoisonError::into_inner), "{command}").expect("the process lives");
+        let mut answers = self.answers.clone();
+        let find = |answers: &Vec<Value>| answers.iter().any(|answer| answer["number"] == number);
+        let answered = tokio::time::timeout(PATIENCE, answers.wait_for(find)).await;
+        let answers = answered.unwrap_or_else(|_| panic!("waited in vain: {what}")).expect("the process lives");
+        let answer = answers.iter().find(|answer| answer["number"] == number).expect("it was found");
+        assert!(answer["failed"].is_null(), "{what}: {}", answer["failed"]);
+        answer["done"].clone()
+    }
+}
+
+impl Drop for Human {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,295 @@
+//! Somebody who speaks the client API in the open.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Instant,
+};
+
+use serde_json::{Value, json};
+
+use crate::{PATIENCE, client, view, view::Message};
+
+/// Somebody.
+#[derive(Debug)]
+pub struct Person {
+    client: reqwest::Client,
+    base: String,
+    user: String,
+    token: String,
+    sent: AtomicU64,
+}
+
+impl Person {
+    pub(crate) fn new(homeserver: &str, user: String, token: String) -> Self {
+        let base = format!("{homeserver}/_matrix/client/v3");
+        Self { client: client(), base, user, token, sent: AtomicU64::new(0) }
+    }
+
+    /// Their user id.
+    #[must_use]
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// A new direct chat with `other`, who is invited.
+    pub async fn direct(&self, other: &str) -> String {
+        let given = json!({ "preset": "trusted_private_chat", "is_direct": true, "invite": [other] });
+        self.create(&given).await
+    }
+
+    /// A new room, to which everybody in `others` is invited.
+    pub async fn room(&self, name: &str, others: &[&str]) -> String {
+        self.create(&json!({ "preset": "private_chat", "name": name, "invite": others })).await
+    }
+
+    /// A new room.
+    ///
+    /// # Panics
+    /// When it is not made.
+    pub async fn create(&self, given: &Value) -> String {
+        let created = self.call("POST", "/createRoom", Some(given)).await;
+        created["room_id"].as_str().expect("a new room has an id").to_owned()
+    }
+
+    /// Invites somebody.
+    pub async fn invite(&self, room: &str, user: &str) {
+        self.call("POST", &format!("/rooms/{room}/invite"), Some(&json!({ "user_id": user }))).await;
+    }
+
+    /// Comes into a room.
+    pub async fn join(&self, room: &str) {
+        self.call("POST", &format!("/rooms/{room}/join"), Some(&json!({}))).await;
+    }
+
+    /// Puts somebody out of a room.
+    pub async fn kick(&self, room: &str, user: &str) {
+        self.call("POST", &format!("/rooms/{room}/kick"), Some(&json!({ "user_id": user }))).await;
+    }
+
+    /// Upgrades a room: gives the id of the one that takes its place.
+    ///
+    /// # Panics
+    /// When it is not upgraded.
+    pub async fn upgrade(&self, room: &str, version: &str) -> String {
+        let given = json!({ "new_version": version });
+        let upgraded = self.call("POST", &format!("/rooms/{room}/upgrade"), Some(&given)).await;
+        upgraded["replacement_room"].as_str().expect("there is another room").to_owned()
+    }
+
+    /// Who is in a room.
+    ///
+    /// # Panics
+    /// When they do not know the room.
+    pub async fn members(&self, room: &str) -> Vec<String> {
+        let members = self.call("GET", &format!("/rooms/{room}/joined_members"), None).await;
+        let joined = members["joined"].as_object().expect("a room has members");
+        joined.keys().cloned().collect()
+    }
+
+    /// Says something: gives the event's id.
+    pub async fn says(&self, room: &str, text: &str) -> String {
+        self.sends(room, &json!({ "msgtype": "m.text", "body": text })).await
+    }
+
+    /// Says something to somebody in particular.
+    pub async fn mentions(&self, room: &str, user: &str, text: &str) -> String {
+        let mentions = json!({ "user_ids": [user] });
+        self.sends(room, &json!({ "msgtype": "m.text", "body": text, "m.mentions": mentions })).await
+    }
+
+    /// Says something in reply to an event.
+    pub async fn replies(&self, room: &str, to: &str, text: &str) -> String {
+        let relation = json!({ "m.in_reply_to": { "event_id": to } });
+        self.sends(room, &json!({ "msgtype": "m.text", "body": text, "m.relates_to": relation })).await
+    }
+
+    /// Says something to somebody in a thread.
+    pub async fn says_in_thread(&self, room: &str, thread: &str, user: &str, text: &str) -> String {
+        let relation = json!({ "rel_type": "m.thread", "event_id": thread });
+        let mentions = json!({ "user_ids": [user] });
+        let content = json!({ "msgtype": "m.text", "body": text, "m.relates_to": relation, "m.mentions": mentions });
+        self.sends(room, &content).await
+    }
+
+    /// Changes what was said.
+    pub async fn edits(&self, room: &str, event: &str, text: &str) -> String {
+        let new = json!({ "msgtype": "m.text", "body": text });
+        let relation = json!({ "rel_type": "m.replace", "event_id": event });
+        let body = format!("* {text}");
+        self.sends(room, &json!({ "msgtype": "m.text", "body": body, "m.new_content": new, "m.relates_to": relation }))
+            .await
+    }
+
+    /// Sends a message.
+    pub async fn sends(&self, room: &str, content: &Value) -> String {
+        self.send(room, "m.room.message", content).await
+    }
+
+    /// Puts an emoji on an event.
+    pub async fn reacts(&self, room: &str, event: &str, emoji: &str) -> String {
+        let relation = json!({ "rel_type": "m.annotation", "event_id": event, "key": emoji });
+        self.send(room, "m.reaction", &json!({ "m.relates_to": relation })).await
+    }
+
+    /// Takes back what was said.
+    pub async fn redacts(&self, room: &str, event: &str) {
+        let number = self.sent.fetch_add(1, Ordering::SeqCst);
+        self.call("PUT", &format!("/rooms/{room}/redact/{event}/{number}"), Some(&json!({}))).await;
+    }
+
+    /// Sends a file: gives the event's id.
+    ///
+    /// # Panics
+    /// When it is not taken.
+    pub async fn attaches(&self, room: &str, name: &str, media_type: &str, bytes: &[u8]) -> String {
+        let url = self.base.replace("/client/v3", "/media/v3/upload");
+        let sent = self
+            .client
+            .post(format!("{url}?filename={name}"))
+            .bearer_auth(&self.token)
+            .header("content-type", media_type)
+            .body(bytes.to_vec())
+            .send()
+            .await
+            .expect("the homeserver answers");
+        let uploaded: Value = sent.json().await.expect("it answers JSON");
+        let info = json!({ "mimetype": media_type, "size": bytes.len() });
+        let content = json!({ "msgtype": "m.file", "body": name, "url": uploaded["content_uri"], "info": info });
+        self.sends(room, &content).await
+    }
+
+    /// The bytes behind an `mxc` address.
+    ///
+    /// # Panics
+    /// When they are not there.
+    pub async fn opens(&self, mxc: &str) -> Vec<u8> {
+        let path = mxc.trim_start_matches("mxc://");
+        let url = format!("{}/media/download/{path}", self.base.replace("/client/v3", "/client/v1"));
+        let sent = self.client.get(url).bearer_auth(&self.token).send().await.expect("the homeserver answers");
+        assert!(sent.status().is_success(), "no such file: {}", sent.status());
+        sent.bytes().await.expect("it gives the file").to_vec()
+    }
+
+    /// All that is in a room, as it reads now.
+    pub async fn sees(&self, room: &str) -> Vec<Message> {
+        view::messages(&self.events(room).await)
+    }
+
+    /// What somebody has said in a room.
+    pub async fn hears(&self, room: &str, user: &str) -> Vec<String> {
+        let messages = self.sees(room).await;
+        messages.into_iter().filter(|message| message.sender == user).map(|message| message.text).collect()
+    }
+
+    /// Waits until somebody has said so many things in a room, and gives them.
+    pub async fn until_hears(&self, room: &str, user: &str, number: usize) -> Vec<String> {
+        let about = format!("{number} messages of {user}");
+        self.until(&about, async || Some(self.hears(room, user).await).filter(|heard| heard.len() >= number)).await
+    }
+
+    /// Waits until somebody is in a room.
+    pub async fn until_joined(&self, room: &str, user: &str) {
+        let path = format!("/rooms/{room}/joined_members");
+        let is_in = async || {
+            let members = self.call("GET", &path, None).await;
+            members["joined"].get(user).map(|_| ())
+        };
+        self.until("somebody joins", is_in).await;
+    }
+
+    /// The event up to which somebody has read a room.
+    pub async fn read_by(&self, room: &str, user: &str) -> Option<String> {
+        let synced = self.sync(None, 0).await;
+        let events = synced["rooms"]["join"][room]["ephemeral"]["events"].as_array().cloned().unwrap_or_default();
+        let receipts = events.iter().find(|event| event["type"] == "m.receipt")?;
+        let read = |(event, receipt): (&String, &Value)| receipt["m.read"].get(user).map(|_| event.clone());
+        receipts["content"].as_object()?.iter().find_map(read)
+    }
+
+    /// Who types in a room now.
+    pub async fn typing(&self, room: &str) -> Vec<String> {
+        let synced = self.sync(None, 0).await;
+        let events = synced["rooms"]["join"][room]["ephemeral"]["events"].as_array().cloned().unwrap_or_default();
+        let typing =
+            events.iter().find(|event| event["type"] == "m.typing").map(|event| event["content"]["user_ids"].clone());
+        typing.and_then(|users| serde_json::from_value(users).ok()).unwrap_or_default()
+    }
+
+    /// Asks `what` again, as things happen, until it gives something.
+    ///
+    /// # Panics
+    /// When it has not after [`PATIENCE`].
+    pub async fn until<T>(&self, about: &str, mut what: impl AsyncFnMut() -> Option<T>) -> T {
+        let started = Instant::now();
+        let mut since = None;
+        loop {
+            if let Some(found) = what().await {
+                return found;
+            }
+            assert!(started.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain: {about}");
+            let timeout = if since.is_none() { 0 } else { 500 };
+            let synced = self.sync(since.as_deref(), timeout).await;
+            since = synced["next_batch"].as_str().map(str::to_owned);
+        }
+    }
+
+    async fn sync(&self, since: Option<&str>, timeout_ms: u64) -> Value {
+        let since = since.map(|since| format!("&since={since}")).unwrap_or_default();
+        self.call("GET", &format!("/sync?timeout={timeout_ms}{since}"), None).await
+    }
+
+    async fn events(&self, room: &str) -> Vec<Value> {
+        let mut events = Vec::new();
+        let mut from = String::new();
+        loop {
+            let page = self.call("GET", &format!("/rooms/{room}/messages?dir=f&limit=500{from}"), None).await;
+            let chunk = page["chunk"].as_array().cloned().unwrap_or_default();
+            let (is_last, end) = (chunk.is_empty(), page["end"].as_str().map(str::to_owned));
+            events.extend(chunk);
+            match end {
+                Some(end) if !is_last => from = format!("&from={end}"),
+                _ => return events,
+            }
+        }
+    }
+
+    async fn send(&self, room: &str, kind: &str, content: &Value) -> String {
+        let number = self.sent.fetch_add(1, Ordering::SeqCst);
+        let sent = self.call("PUT", &format!("/rooms/{room}/send/{kind}/{number}"), Some(content)).await;
+        sent["event_id"].as_str().expect("what was sent has an id").to_owned()
+    }
+
+    async fn call(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
+        call(&self.client, method, &format!("{}{path}", self.base), Some(&self.token), body).await
+    }
+}
+
+/// Calls the homeserver; patient with limits.
+pub(crate) async fn call(
+    client: &reqwest::Client,
+    method: &str,
+    url: &str,
+    token: Option<&str>,
+    body: Option<&Value>,
+) -> Value {
+    loop {
+        let method = method.parse().expect("a method");
+        let mut request = client.request(method, url);
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let response = request.send().await.unwrap_or_else(|error| panic!("the homeserver does not answer: {error}"));
+        let status = response.status();
+        let answer: Value = response.json().await.unwrap_or_default();
+        if status.as_u16() == 429 {
+            let wait = answer["retry_after_ms"].as_u64().unwrap_or(500);
+            tokio::time::sleep(std::time::Duration::from_millis(wait)).await;
+            continue;
+        }
+        assert!(status.is_success(), "{url}: {status}: {answer}");
+        return answer;
+    }
+}

@@ -1,0 +1,247 @@
+//! A way to the homeserver on which everything can go wrong.
+
+use std::{
+    net::Ipv4Addr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use axum::{
+    Router,
+    body::{Body, Bytes, to_bytes},
+    extract::{Request, State},
+    http::{HeaderMap, Method, StatusCode, header},
+    response::Response,
+};
+use futures_util::stream;
+use serde_json::Value;
+use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
+
+use crate::{PATIENCE, client};
+
+/// The largest body that is passed on.
+const MOST: usize = 64 << 20;
+
+/// What goes wrong with a call.
+#[derive(Clone, Debug)]
+pub enum Fault {
+    /// It is not passed on; this is the answer.
+    Answer {
+        /// The status.
+        status: u16,
+        /// The body.
+        body: Value,
+    },
+    /// It is passed on, and the answer is lost.
+    LoseAnswer,
+    /// It is said to be done, and passed on when [`Proxy::release`] is called.
+    Hold,
+}
+
+/// A call that was made.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Its method.
+    pub method: String,
+    /// Its path and query.
+    pub path: String,
+    /// Its body; null when it is no JSON.
+    pub body: Value,
+    /// The answer's status.
+    pub status: u16,
+    /// The answer; null when it is no JSON.
+    pub answer: Value,
+}
+
+struct Rule {
+    method: String,
+    path: String,
+    fault: Fault,
+    times: usize,
+}
+
+struct Held {
+    method: Method,
+    path: String,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+#[derive(Default)]
+struct Inner {
+    rules: Vec<Rule>,
+    held: Vec<Held>,
+}
+
+struct Shared {
+    upstream: String,
+    client: reqwest::Client,
+    inner: Mutex<Inner>,
+    calls: watch::Sender<Vec<Call>>,
+}
+
+impl Shared {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What goes wrong with a call, if anything.
+    fn fault(&self, method: &str, path: &str) -> Option<Fault> {
+        let mut inner = self.inner();
+        let rule = inner.rules.iter_mut().find(|rule| {
+            rule.times > 0 && (rule.method.is_empty() || rule.method == method) && path.contains(&rule.path)
+        })?;
+        rule.times -= 1;
+        Some(rule.fault.clone())
+    }
+
+    async fn pass_on(&self, held: &Held) -> Result<(StatusCode, HeaderMap, Bytes), reqwest::Error> {
+        let mut headers = held.headers.clone();
+        headers.remove(header::HOST);
+        // What is recorded must be readable.
+        headers.remove(header::ACCEPT_ENCODING);
+        let url = format!("{}{}", self.upstream, held.path);
+        let sent =
+            self.client.request(held.method.clone(), url).headers(headers).body(held.body.clone()).send().await?;
+        let (status, headers) = (sent.status(), sent.headers().clone());
+        Ok((status, headers, sent.bytes().await?))
+    }
+}
+
+/// A way to the homeserver. Ends when it is dropped.
+pub struct Proxy {
+    url: String,
+    shared: Arc<Shared>,
+    task: JoinHandle<()>,
+}
+
+impl std::fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Proxy").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl Proxy {
+    pub(crate) async fn start(upstream: &str) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("there is a free port");
+        let address = listener.local_addr().expect("a listener has an address");
+        let shared = Arc::new(Shared {
+            upstream: upstream.to_owned(),
+            client: client(),
+            inner: Mutex::default(),
+            calls: watch::Sender::new(Vec::new()),
+        });
+        let router = Router::new().fallback(handle).with_state(Arc::clone(&shared));
+        let task = tokio::spawn(async move {
+            // It ends when the test aborts it.
+            let _ = axum::serve(listener, router).await;
+        });
+        Self { url: format!("http://{address}"), shared, task }
+    }
+
+    /// What stands for the homeserver's address.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// From now on the next `times` calls of `method` (any, when empty) whose path has `path` in it go wrong.
+    pub fn fails(&self, method: &str, path: &str, times: usize, fault: Fault) {
+        self.shared.inner().rules.push(Rule { method: method.to_owned(), path: path.to_owned(), fault, times });
+    }
+
+    /// Nothing goes wrong any more.
+    pub fn heals(&self) {
+        self.shared.inner().rules.clear();
+    }
+
+    /// Passes on what was held.
+    ///
+    /// # Panics
+    /// When the homeserver does not take it.
+    pub async fn release(&self) {
+        let held = std::mem::take(&mut self.shared.inner().held);
+        for held in held {
+            let (status, ..) = self.shared.pass_on(&held).await.expect("the homeserver answers");
+            assert!(status.is_success(), "what was held is refused: {status}");
+        }
+    }
+
+    /// The calls so far that were answered.
+    #[must_use]
+    pub fn calls(&self) -> Vec<Call> {
+        self.shared.calls.borrow().clone()
+    }
+
+    /// Waits until there is a call like this, and gives all calls so far.
+    ///
+    /// # Panics
+    /// When there is none after [`PATIENCE`].
+    pub async fn until(&self, about: &str, mut is_it: impl FnMut(&Call) -> bool) -> Vec<Call> {
+        let mut calls = self.shared.calls.subscribe();
+        let waiting = calls.wait_for(|calls| calls.iter().any(&mut is_it));
+        match tokio::time::timeout(PATIENCE, waiting).await {
+            Ok(Ok(calls)) => calls.clone(),
+            _ => panic!("waited {PATIENCE:?} in vain: {about}"),
+        }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+    let body = to_bytes(body, MOST).await.unwrap_or_default();
+    let held = Held { method: parts.method, path, headers: parts.headers, body };
+    let json = |bytes: &[u8]| serde_json::from_slice(bytes).unwrap_or_default();
+    let record = |held: &Held, status: u16, answer: Value| {
+        let (method, path) = (held.method.to_string(), held.path.clone());
+        let call = Call { method, path, body: json(&held.body), status, answer };
+        shared.calls.send_modify(|calls| calls.push(call));
+    };
+    let fault = shared.fault(held.method.as_str(), &held.path);
+    match fault {
+        Some(Fault::Answer { status, body }) => {
+            record(&held, status, body.clone());
+            answer(status, body.to_string())
+        }
+        Some(Fault::Hold) => {
+            record(&held, 200, Value::Null);
+            shared.inner().held.push(held);
+            answer(200, "{}".to_owned())
+        }
+        fault => match shared.pass_on(&held).await {
+            Err(error) => answer(502, error.to_string()),
+            Ok((status, headers, bytes)) => {
+                record(&held, status.as_u16(), json(&bytes));
+                if fault.is_some() {
+                    return broken();
+                }
+                let mut response = Response::new(Body::from(bytes));
+                *response.status_mut() = status;
+                for name in [header::CONTENT_TYPE, header::RETRY_AFTER, header::CONTENT_DISPOSITION] {
+                    if let Some(value) = headers.get(&name) {
+                        response.headers_mut().insert(name, value.clone());
+                    }
+                }
+                response
+            }
+        },
+    }
+}
+
+fn answer(status: u16, body: String) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    response
+}
+
+/// An answer whose connection breaks.
+fn broken() -> Response {
+    Response::new(Body::from_stream(stream::once(async { Err::<Bytes, _>(std::io::Error::other("broken")) })))
+}
