@@ -28,7 +28,8 @@ pub enum GroupPolicy {
     Disabled,
 }
 
-/// Senders by the platform's id or unique name, and groups by their id. `*` stands for everyone.
+/// Senders by the platform's id or unique name, and groups by their id. `*` stands for everyone, `*:server` for
+/// everyone whose id ends so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowList(HashSet<String>);
 
@@ -47,7 +48,11 @@ impl AllowList {
 
     fn names(&self, sender: &Sender) -> bool {
         let has = |entry: &str| self.0.contains(&key(entry));
-        self.0.contains("*") || has(&sender.id) || sender.username.as_deref().is_some_and(has)
+        let server = sender.id.split_once(':').map(|(_, server)| format!("*:{server}"));
+        self.0.contains("*")
+            || has(&sender.id)
+            || sender.username.as_deref().is_some_and(has)
+            || server.is_some_and(|server| has(&server))
     }
 
     fn names_chat(&self, chat: &str) -> bool {
@@ -163,6 +168,21 @@ mod tests {
         }
         let another = Access { allow: ["7"].into_iter().collect(), ..Access::default() };
         assert_eq!(direct(&another), Permit::Denied);
+    }
+
+    #[test]
+    fn everybody_of_a_server_can_be_listed_at_once() {
+        let access = Access { allow: ["*:Example.org"].into_iter().collect(), ..Access::default() };
+        let said_by = |id: &str| {
+            let said = event(ChatKind::Direct, Directed::DirectChat);
+            let sender = Sender { id: id.to_owned(), username: None, ..said.sender };
+            access.permit(&InboundEvent { sender, ..said })
+        };
+
+        assert_eq!(said_by("@ada:example.org"), Permit::Granted);
+        assert_eq!(said_by("@eve:example.org.evil.org"), Permit::Denied);
+        assert_eq!(said_by("@eve:evil.org:example.org"), Permit::Denied);
+        assert_eq!(said_by("example.org"), Permit::Denied);
     }
 
     #[test]

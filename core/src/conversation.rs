@@ -22,6 +22,7 @@ use tracing::warn;
 use crate::{
     ConversationId, ConversationRef, TurnId,
     engine::Core,
+    event::WITHDRAWN,
     ledger::{Along, Run},
     store::{StoreError, TurnRecord, WaitingTurn},
 };
@@ -270,6 +271,10 @@ impl Core {
             self.perform(turn).await;
             return true;
         }
+        if turn.event.is_withdrawn() {
+            // Its words were taken back as the process ended.
+            return self.call_off(&mut turn).await;
+        }
         seat.pass_to(turn.id, turn.runs + 1);
         let waited = turn.version;
         let Some(decided) = self.decide_in_the_end(&mut turn, Event::Begin, Along::default()).await else {
@@ -280,6 +285,23 @@ impl Core {
             self.work_on(turn, run, seat).await;
         }
         began
+    }
+
+    /// Calls a turn off whose words were taken back while it waited.
+    pub(crate) async fn call_off_withdrawn(self: &Arc<Self>, turn: TurnId) {
+        match self.store.turn(turn).await {
+            Ok(Some(mut turn)) if turn.event.is_withdrawn() && turn.obligation.is_waiting() => {
+                self.call_off(&mut turn).await;
+            }
+            Ok(_) => {}
+            // It is called off when it is its turn to begin.
+            Err(error) => warn!(%turn, %error, "a turn whose words were taken back cannot be read"),
+        }
+    }
+
+    async fn call_off(self: &Arc<Self>, turn: &mut TurnRecord) -> bool {
+        let withdrawn = Event::Cancelled { by: WITHDRAWN.to_owned() };
+        self.decide_in_the_end(turn, withdrawn, Along::default()).await.is_some()
     }
 
     /// Gives free seats to what waits, oldest first, until the gateway stops.

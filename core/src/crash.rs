@@ -31,6 +31,12 @@ macro_rules! crash_point {
         #[cfg(feature = "crash-points")]
         $crate::crash::pass($name);
     };
+    ($name:literal if $holds:expr) => {
+        #[cfg(feature = "crash-points")]
+        if $holds {
+            $crate::crash::pass($name);
+        }
+    };
 }
 
 pub(crate) use crash_point;

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Attachment, ChatKind, ConversationRef, Timestamp, TurnId};
 
+/// What stands for the cancelling turn where somebody has taken their words back.
+pub(crate) const WITHDRAWN: &str = "withdrawn";
+
 /// Who sent an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sender {
@@ -94,6 +97,9 @@ pub enum Amends {
     /// Its words take the place of the earlier ones (an edit). Opens no turn of its own: it is kept where there
     /// is nothing to change.
     Replaces,
+    /// It takes the words back: nothing is owed for them any more. Opens no turn of its own: it is kept where there
+    /// is nothing to take back.
+    Withdraws,
     /// It is more of the same (the next picture of an album). The first one opens the turn, and so does one that
     /// comes too late for it.
     Continues,
@@ -173,6 +179,12 @@ impl InboundEvent {
         }
     }
 
+    /// Whether whoever said it has taken it back.
+    #[must_use]
+    pub fn is_withdrawn(&self) -> bool {
+        self.amends == Some(Amends::Withdraws)
+    }
+
     /// The event that a waiting turn has once `self` was amended by `later`.
     #[must_use]
     pub fn amended_by(&self, later: &Self) -> Self {
@@ -183,6 +195,7 @@ impl InboundEvent {
                 amended.text = format!("{}{gap}{}", amended.text, later.text);
                 amended.attachments.extend_from_slice(&later.attachments);
             }
+            Some(Amends::Withdraws) => amended.amends = later.amends,
             Some(Amends::Replaces) | None => {
                 amended.text.clone_from(&later.text);
                 if amended.attachments.len() < 2 && !later.attachments.is_empty() {

@@ -17,6 +17,7 @@ use std::fmt::{self, Write as _};
 use self::words::{clip, rfc3339, span, until};
 use crate::{
     Cause, Directed, Expectation, Rung, SenderKind, Settlement, State, Timestamp, TurnId, Via, commands,
+    event::WITHDRAWN,
     store::{DeliveryRecord, DeliveryState, Dossier},
 };
 
@@ -89,6 +90,9 @@ fn headline(dossier: &Dossier) -> String {
             }
         },
         State::Settled(Settlement::Silence { .. }) => "Nothing was owed, and nothing was said.".to_owned(),
+        State::Settled(Settlement::Cancelled { by }) if by == WITHDRAWN => {
+            format!("Its words were taken back, {took} after it was accepted.")
+        }
         State::Settled(Settlement::Cancelled { by }) => {
             format!("Called off by the person, {took} after it was accepted; turn {by} is the command.")
         }

@@ -156,11 +156,12 @@ impl Intake {
                 entering.push(notice);
             }
         }
-        crash_point!("received");
+        // A cursor alone is no step of anybody's turn.
+        crash_point!("received" if !entering.is_empty());
         let new = entering.iter().map(|entering| entering.new.clone()).collect();
         let has_moved = entering.iter().any(|entering| matches!(entering.new.event.kind, EventKind::Moved { .. }));
         let stored = self.core.store.accept(new, cursor).await?;
-        crash_point!("accepted");
+        crash_point!("accepted" if !entering.is_empty());
         if has_moved {
             // What was claimed meanwhile looked for its lane where nothing was yet.
             self.core.alarm.note(self.core.clock.now());
@@ -203,6 +204,10 @@ impl Intake {
             run: None,
             is_stranger,
         };
+        if event.is_withdrawn() {
+            // Whoever may take words back the platform knows.
+            return kept(event, false);
+        }
         let (agent, expectation) = match router::route(&event, &core.settings) {
             // What is not let in changes nothing that was.
             Route::Nowhere => return kept(InboundEvent { amends: None, ..event }, false),
@@ -291,7 +296,13 @@ impl Intake {
                 }
                 Accepted::Turn(id)
             }
-            (Stored::Amended { turn }, _) => Accepted::Amended(turn),
+            (Stored::Amended { turn }, _) => {
+                if event.is_withdrawn() {
+                    let core = Arc::clone(core);
+                    self.core.work.spawn(async move { core.call_off_withdrawn(turn).await });
+                }
+                Accepted::Amended(turn)
+            }
             (Stored::Duplicate { turn, text, sender }, _) => Accepted::Duplicate { turn, text, sender },
             (Stored::Kept | Stored::Turn { .. }, _) => Accepted::Kept,
         }

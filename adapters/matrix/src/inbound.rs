@@ -56,7 +56,7 @@ pub(crate) fn normalise(event: &Event, around: &Around<'_>) -> Option<InboundEve
     match &*event.kind {
         "m.room.message" | "m.sticker" => Some(message(event, &event.message()?, around)),
         "m.reaction" => reaction(event, around),
-        "m.room.redaction" => Some(InboundEvent { kind: EventKind::Other, ..base(event, None, around) }),
+        "m.room.redaction" => redaction(event, around),
         _ => None,
     }
 }
@@ -85,6 +85,7 @@ pub(crate) fn moved(room: &str, successor: &str, around: &Around<'_>) -> Inbound
         origin_server_ts: 0,
         content: serde_json::Value::Null,
         state_key: None,
+        redacts: None,
         unsigned: crate::payload::Unsigned::default(),
     };
     let moved = base(&event, None, around);
@@ -162,6 +163,18 @@ fn edit(event: &Event, original: &str, new: &Message, around: &Around<'_>) -> In
         amends: Some(Amends::Replaces),
         ..read
     }
+}
+
+/// Somebody took a message back: its author, or whoever the room lets.
+fn redaction(event: &Event, around: &Around<'_>) -> Option<InboundEvent> {
+    let target = event.takes_back()?;
+    Some(InboundEvent {
+        external_id: target.to_owned(),
+        revision: event.origin_server_ts.max(1),
+        message_id: Some(target.to_owned()),
+        amends: Some(Amends::Withdraws),
+        ..base(event, None, around)
+    })
 }
 
 /// An emoji on a message of ours; a number on a question is a choice.

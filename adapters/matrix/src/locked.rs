@@ -46,6 +46,11 @@ impl Locked {
         Self { room, event, since: now.as_millis(), raw: Some(raw.to_owned()) }
     }
 
+    /// Whether it is this event.
+    pub(crate) fn is(&self, event: &str) -> bool {
+        self.event == event
+    }
+
     fn until(&self, patience: Duration) -> Timestamp {
         Timestamp::from_millis(self.since) + patience
     }
@@ -91,6 +96,19 @@ impl Matrix {
         drop(events);
         self.locked.more.notify_one();
         Ok(())
+    }
+
+    /// Takes an event from the list that was taken back.
+    pub(crate) async fn give_up_locked(
+        &self,
+        intake: &Intake,
+        event: &str,
+        shutdown: &CancellationToken,
+    ) -> Result<(), Ending> {
+        let mut events = self.locked.events.lock().await;
+        let before = events.len();
+        events.retain(|known| known.event != event);
+        if events.len() == before { Ok(()) } else { self.store_locked(intake, &events, shutdown).await }
     }
 
     async fn store_locked(

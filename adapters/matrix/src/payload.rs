@@ -20,6 +20,9 @@ pub(crate) struct Event {
     pub(crate) content: Value,
     #[serde(default)]
     pub(crate) state_key: Option<String>,
+    /// What a redaction is about, in rooms before version 11.
+    #[serde(default)]
+    pub(crate) redacts: Option<String>,
     #[serde(default)]
     pub(crate) unsigned: Unsigned,
 }
@@ -157,6 +160,14 @@ impl Event {
     pub(crate) fn relation(&self) -> Relation {
         let relation = self.content.get("m.relates_to").cloned().unwrap_or_default();
         serde_json::from_value(relation).unwrap_or_default()
+    }
+
+    /// The event that it takes back, when it is a redaction.
+    pub(crate) fn takes_back(&self) -> Option<&str> {
+        if self.kind != "m.room.redaction" {
+            return None;
+        }
+        self.content.get("redacts").and_then(Value::as_str).or(self.redacts.as_deref())
     }
 
     /// Whether somebody took its content back.

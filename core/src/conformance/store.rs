@@ -60,6 +60,7 @@ macro_rules! store_conformance {
             a_turn_is_read_back_as_it_was_accepted
             a_run_can_start_with_the_turn
             an_edit_changes_a_turn_that_waits
+            what_is_taken_back_is_known_of_the_turn_that_waits
             an_edit_of_what_runs_or_has_ended_is_kept
             an_edit_of_what_is_no_turn_is_kept
             what_continues_is_added_to_its_turn

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     Action, Rung, Settlement, SignalKind, State, Timestamp, Via, commands,
+    event::WITHDRAWN,
     store::{AttemptRecord, AuditEntry, DeliveryRecord, DeliveryState, Dossier, RunRecord, Shown},
 };
 
@@ -225,6 +226,7 @@ fn remark_entry(remark: &AuditEntry, dossier: &Dossier, entries: &mut Entries) {
 fn end_entry(at: Timestamp, dossier: &Dossier, entries: &mut Entries) {
     let text = match dossier.turn.obligation.state() {
         State::Settled(Settlement::Silence { why }) => format!("Nothing was owed, and nothing is said: {}.", clip(why)),
+        State::Settled(Settlement::Cancelled { by }) if by == WITHDRAWN => "Taken back.".to_owned(),
         State::Settled(Settlement::Cancelled { by }) => format!("Called off by turn {by}."),
         State::Settled(Settlement::Merged { into }) => format!("Settled with turn {into}."),
         _ => return,

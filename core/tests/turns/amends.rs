@@ -102,6 +102,43 @@ async fn an_earlier_edit_that_comes_later_changes_nothing() {
     gateway.at_rest().await;
 }
 
+fn take_back(event: &InboundEvent, revision: i64) -> InboundEvent {
+    InboundEvent { revision, amends: Some(Amends::Withdraws), text: String::new(), ..event.clone() }
+}
+
+/// What was taken back before the agent was given it is owed nothing; those behind it go on.
+#[tokio::test]
+async fn what_is_taken_back_while_it_waits_is_not_answered() {
+    let gateway = echo().await;
+    gateway.receives(said(&chat("ada"), "one")).await;
+    let event = said(&chat("ada"), "two");
+    let turn = gateway.receives(event.clone()).await;
+    gateway.receives(said(&chat("ada"), "three")).await;
+
+    assert_eq!(comes_in(&gateway, take_back(&event, 1)).await, Accepted::Amended(turn));
+    gateway.advance(secs(20)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "three"]);
+    assert_eq!(given(&gateway).len(), 2);
+    let explained = rejoinder_core::explain(&gateway.dossier(turn).await, gateway.clock.now()).to_string();
+    assert!(explained.contains("Its words were taken back"), "{explained}");
+    gateway.at_rest().await;
+}
+
+/// B8. What the agent has been given is answered, whatever becomes of the words.
+#[tokio::test]
+async fn what_is_taken_back_while_it_runs_is_answered() {
+    let gateway = echo().await;
+    let event = said(&chat("ada"), "one");
+    gateway.receives(event.clone()).await;
+
+    assert_eq!(comes_in(&gateway, take_back(&event, 1)).await, Accepted::Kept);
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one"]);
+    gateway.at_rest().await;
+}
+
 /// D9. An edit is as durable as what it changes.
 #[tokio::test]
 async fn an_edit_survives_a_restart() {

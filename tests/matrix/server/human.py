@@ -105,6 +105,10 @@ class Human:
         await self.until(lambda: len(self.seen.get(room, [])) > after)
         return {"seen": self.seen[room]}
 
+    async def until_seen(self, room: str, event_id: str) -> dict:
+        await self.until(lambda: any(event["event_id"] == event_id for event in self.seen.get(room, [])))
+        return {}
+
     async def until(self, holds) -> None:
         while not holds():
             self.changed.clear()

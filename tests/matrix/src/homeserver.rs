@@ -226,6 +226,8 @@ fn write_configuration(folder: &Path, port: u16, settings: Settings) {
         "suppress_key_server_warning": true,
         "url_preview_enabled": false,
         "presence": { "enabled": false },
+        // Who asks again wants to know what is new.
+        "caches": { "sync_response_cache_duration": "0s" },
         "rc_message": { "per_second": settings.messages_per_second, "burst_count": settings.burst },
         "rc_registration": none,
         "rc_login": { "address": none, "account": none, "failed_attempts": none },

@@ -128,6 +128,15 @@ impl Human {
         }
     }
 
+    /// What somebody has said in a room up to now: everything that was there when this was asked.
+    pub async fn hears(&self, room: &str, user: &str) -> Vec<String> {
+        // Their client sees things in order: once it sees this, it has seen all before.
+        let mark = self.sends(room, "org.example.mark", &json!({})).await;
+        self.does("until_seen", json!({ "room": room, "event_id": mark })).await;
+        let messages = self.until_sees(room, |messages| Some(messages.to_vec())).await;
+        messages.into_iter().filter(|message| message.sender == user).map(|message| message.text).collect()
+    }
+
     async fn sends(&self, room: &str, kind: &str, content: &Value) -> String {
         let sent = self.does("send", json!({ "room": room, "kind": kind, "content": content })).await;
         sent["event_id"].as_str().expect("what was sent has an id").to_owned()

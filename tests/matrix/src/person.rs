@@ -1,10 +1,12 @@
 //! Somebody who speaks the client API in the open.
 
 use std::{
+    collections::{HashMap, HashSet},
     sync::atomic::{AtomicU64, Ordering},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use serde_json::{Value, json};
 
 use crate::{PATIENCE, client, view, view::Message};
@@ -206,6 +208,82 @@ impl Person {
         receipts["content"].as_object()?.iter().find_map(read)
     }
 
+    /// Says something in every room, and again as soon as `other` has answered there, for `length` after `warm_up`:
+    /// how long each answer took.
+    ///
+    /// # Panics
+    /// When nobody answers.
+    pub async fn converse(
+        &self,
+        rooms: &[String],
+        other: &str,
+        text: &str,
+        warm_up: Duration,
+        length: Duration,
+    ) -> Vec<Duration> {
+        // Answers that were there before are no answers to this.
+        let news = async |since: Value| self.sync(since.as_str(), 1000).await;
+        let now = self.sync(None, 0).await["next_batch"].clone();
+        let begun = Instant::now();
+        let (warm, end) = (begun + warm_up, begun + warm_up + length);
+        let mut asked: HashMap<&str, Instant> = HashMap::new();
+        let mut asking = FuturesUnordered::new();
+        for room in rooms {
+            asked.insert(room, Instant::now());
+            asking.push(self.says(room, text));
+        }
+        let mut waits = Vec::new();
+        let mut syncing = Box::pin(news(now));
+        while Instant::now() < end {
+            let synced = tokio::select! {
+                synced = &mut syncing => synced,
+                Some(_) = asking.next() => continue,
+            };
+            syncing = Box::pin(news(synced["next_batch"].clone()));
+            let now = Instant::now();
+            for room in rooms {
+                let events = synced["rooms"]["join"][room]["timeline"]["events"].as_array();
+                let is_answer = |event: &Value| event["type"] == "m.room.message" && event["sender"] == other;
+                if !events.is_some_and(|events| events.iter().any(is_answer)) {
+                    continue;
+                }
+                let Some(before) = asked.insert(room, now) else { continue };
+                if before >= warm {
+                    waits.push(now - before);
+                }
+                asking.push(self.says(room, text));
+            }
+        }
+        while asking.next().await.is_some() {}
+        assert!(!waits.is_empty(), "nobody answered");
+        waits
+    }
+
+    /// Uses up the keys with which others begin to encrypt to a device: how many there were.
+    ///
+    /// # Panics
+    /// When the homeserver gives none.
+    pub async fn uses_up_keys(&self, user: &str, device: &str) -> usize {
+        let mut used = HashSet::new();
+        loop {
+            let given = json!({ "one_time_keys": { user: { device: "signed_curve25519" } } });
+            let claimed = self.call("POST", "/keys/claim", Some(&given)).await;
+            let keys = claimed["one_time_keys"][user][device].as_object().cloned().unwrap_or_default();
+            // The last one is given again and again: it is the one for when there are no others.
+            let is_last = keys.values().all(|key| key["fallback"] == true);
+            if is_last || keys.keys().all(|key| !used.insert(key.clone())) {
+                return used.len();
+            }
+        }
+    }
+
+    /// The devices of somebody.
+    pub async fn devices_of(&self, user: &str) -> Vec<String> {
+        let found = self.call("POST", "/keys/query", Some(&json!({ "device_keys": { user: [] } }))).await;
+        let devices = found["device_keys"][user].as_object().cloned().unwrap_or_default();
+        devices.keys().cloned().collect()
+    }
+
     /// Who types in a room now.
     pub async fn typing(&self, room: &str) -> Vec<String> {
         let synced = self.sync(None, 0).await;
@@ -286,7 +364,7 @@ pub(crate) async fn call(
         let answer: Value = response.json().await.unwrap_or_default();
         if status.as_u16() == 429 {
             let wait = answer["retry_after_ms"].as_u64().unwrap_or(500);
-            tokio::time::sleep(std::time::Duration::from_millis(wait)).await;
+            tokio::time::sleep(Duration::from_millis(wait)).await;
             continue;
         }
         assert!(status.is_success(), "{url}: {status}: {answer}");

@@ -67,6 +67,21 @@ fn reply(body: &str) -> Value {
     with(text(body), "m.relates_to", json!({ "m.in_reply_to": { "event_id": "$0" } }))
 }
 
+#[rstest]
+#[case::now(json!({ "content": { "redacts": "$0" } }))]
+#[case::before_version_11(json!({ "content": {}, "redacts": "$0" }))]
+fn what_is_taken_back_is_named(#[case] fields: Value) {
+    let mut redaction = json!({
+        "type": "m.room.redaction", "event_id": "$1", "sender": "@ada:example.org", "origin_server_ts": 5,
+    });
+    redaction.as_object_mut().expect("an object").extend(fields.as_object().expect("an object").clone());
+    let redaction: Event = serde_json::from_value(redaction).expect("an event");
+
+    let read = read_as(&redaction, ChatKind::Group, None).expect("an event");
+
+    assert_eq!((&*read.external_id, read.revision, read.amends), ("$0", 5, Some(Amends::Withdraws)));
+}
+
 #[test]
 fn what_is_said_in_a_direct_chat_is_said_to_us() {
     let event = direct(&text("hello"));

@@ -59,6 +59,10 @@ impl Matrix {
         for event in events {
             let raw = event.raw().json().get();
             let Some(parsed) = read(event) else { continue };
+            if let Some(target) = parsed.takes_back() {
+                locked.retain(|entry: &Locked| !entry.is(target));
+                self.give_up_locked(intake, target, shutdown).await?;
+            }
             match &event.kind {
                 TimelineEventKind::UnableToDecrypt { .. } if parsed.sender != session.me() => {
                     let entry = Locked::new(room.room_id(), &parsed, raw, self.clock.now());

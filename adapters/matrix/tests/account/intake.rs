@@ -72,14 +72,14 @@ async fn a_thread_is_answered_in_the_thread() {
     let room = ada.room("Friends", &[gateway.user(), bob.user()]).await;
     bob.join(&room).await;
     ada.until_joined(&room, gateway.user()).await;
-    let root = bob.says(&room, "a thread").await;
+    let root = bob.says(&room, "stay with the thread").await;
 
     ada.says_in_thread(&room, &root, gateway.user(), "say inside").await;
 
     ada.until_hears(&room, gateway.user(), 1).await;
     let said = ada.sees(&room).await.pop().expect("an answer");
     assert_eq!((&*said.text, said.thread.as_deref()), ("inside", Some(&*root)));
-    assert_eq!(gateway.agent_has(1).await.conversation.thread.as_deref(), Some(&*root));
+    assert_eq!(gateway.agent_has(2).await.conversation.thread.as_deref(), Some(&*root));
     gateway.stop().await;
 }
 
@@ -102,6 +102,31 @@ async fn an_edit_changes_what_waits() {
     gateway.agent_goes_on();
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["one and that is all.", "two"]);
+    gateway.stop().await;
+}
+
+/// What waits and is taken back is not answered; the agent never sees it.
+#[tokio::test]
+async fn what_is_taken_back_while_it_waits_is_not_answered() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(gateway.user()).await;
+    ada.says(&room, "wait one").await;
+    gateway.agent_has(1).await;
+    let second = ada.says(&room, "say two").await;
+    ada.until("it is read", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == second)).await;
+
+    ada.redacts(&room, &second).await;
+    // What comes after it shows that it came.
+    let other = ada.direct(gateway.user()).await;
+    ada.says(&other, "say after").await;
+    ada.until_hears(&other, gateway.user(), 1).await;
+    gateway.agent_goes_on();
+    ada.until_hears(&room, gateway.user(), 1).await;
+
+    gateway.settles().await;
+    assert_eq!(ada.hears(&room, gateway.user()).await, ["one and that is all."]);
+    assert_eq!(gateway.told(), ["wait one", "say after"]);
     gateway.stop().await;
 }
 

@@ -34,22 +34,28 @@ async fn drafts_leave_room_for_the_answer() {
     let homeserver = Homeserver::start(Settings::as_synapse_comes()).await;
     let account = homeserver.account("agent").await;
     let gateway = Gateway::synced(options(homeserver.url(), &account)).await;
-    let ada = homeserver.person("ada").await;
-    let mut rooms = Vec::new();
-    for _ in 0..8 {
-        let room = ada.direct(gateway.user()).await;
-        ada.until_joined(&room, gateway.user()).await;
-        rooms.push(room);
+    let mut people = Vec::new();
+    for number in 0..8 {
+        people.push(homeserver.person(&format!("person{number}")).await);
     }
-    for room in &rooms[..7] {
-        ada.says(room, "begin something").await;
+    let invited: Vec<&str> = people[1..].iter().map(|person| person.user()).chain([gateway.user()]).collect();
+    let room = people[0].room("Friends", &invited).await;
+    for person in &people[1..] {
+        person.join(&room).await;
     }
-    gateway.agent_has(7).await;
+    people[0].until_joined(&room, gateway.user()).await;
 
+    // In threads, so that nobody waits for another one.
+    for (number, person) in people[1..].iter().enumerate() {
+        let root = person.says(&room, &format!("stay out of {number}")).await;
+        person.says_in_thread(&room, &root, gateway.user(), "begin something").await;
+    }
+    gateway.agent_has(14).await;
     let asked = std::time::Instant::now();
-    ada.says(&rooms[7], "say at once").await;
+    people[0].mentions(&room, gateway.user(), "say at once").await;
 
-    assert_eq!(ada.until_hears(&rooms[7], gateway.user(), 1).await, ["at once"]);
+    let answered = async || people[0].hears(&room, gateway.user()).await.contains(&"at once".to_owned()).then_some(());
+    people[0].until("the answer", answered).await;
     assert!(asked.elapsed() < Duration::from_secs(5), "{:?}", asked.elapsed());
     for _ in 0..7 {
         gateway.agent_goes_on();

@@ -29,7 +29,7 @@ async fn only_those_on_the_list_may_invite() {
 async fn what_is_owed_to_a_room_that_put_us_out_is_visible() {
     let (gateway, homeserver) = Gateway::new().await;
     let ada = homeserver.person("ada").await;
-    let room = ada.direct(gateway.user()).await;
+    let room = ada.room("A chat", &[gateway.user()]).await;
     ada.says(&room, "wait one").await;
     gateway.agent_has(1).await;
 

@@ -56,6 +56,30 @@ pub async fn an_edit_changes_a_turn_that_waits(subject: &mut impl Subject) {
     assert_eq!(store.backlog().await.expect("the backlog is read").waiting, 2);
 }
 
+/// What was taken back is known of the turn that waits, and begins anew for whoever has read it.
+pub async fn what_is_taken_back_is_known_of_the_turn_that_waits(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let taken_back = |revision: i64| {
+        let event = said(&chat("a"), "1");
+        let event = InboundEvent { revision, amends: Some(Amends::Withdraws), text: String::new(), ..event };
+        NewEvent { turn: None, ..new_turn(event) }
+    };
+
+    assert_eq!(accept_one(&*store, taken_back(5)).await, Stored::Amended { turn: turn.id });
+    let event = event(&*store, turn.id).await;
+    assert!(event.is_withdrawn());
+    assert_eq!(&*event.text, "text of 1", "the operator can see what it was");
+    let begin = turn.on(rejoinder_guard::Event::Begin, 1);
+    assert_eq!(store.commit(begin).await.expect("it is looked at"), Commit::Conflict);
+
+    let mut other = Turn::accept(&*store, said(&chat("a"), "2")).await;
+    other.begin(&*store).await;
+    let event = InboundEvent { revision: 1, amends: Some(Amends::Withdraws), ..said(&chat("a"), "2") };
+    let late = NewEvent { turn: None, ..new_turn(event) };
+    assert_eq!(accept_one(&*store, late).await, Stored::Kept, "it runs already");
+}
+
 /// What an agent was given stays what it was.
 pub async fn an_edit_of_what_runs_or_has_ended_is_kept(subject: &mut impl Subject) {
     let store = subject.store();

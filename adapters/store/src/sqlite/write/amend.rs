@@ -27,7 +27,7 @@ pub(super) async fn accept(connection: &mut SqliteConnection, new: &NewEvent) ->
         move_chat(connection, &new.event.conversation, chat).await?;
         return Ok(stored);
     }
-    let is_edit = new.event.amends == Some(Amends::Replaces);
+    let is_edit = matches!(new.event.amends, Some(Amends::Replaces | Amends::Withdraws));
     let earlier = find(connection, &new.event).await?;
     // An edit that comes after a later one says what was said before.
     let changed =
