@@ -12,7 +12,7 @@ use super::{Found, Places, debian, stamp::Stamp};
 use crate::process;
 
 /// Every file of pinned packages, below `tests`. What two of them name must be the same version.
-const PINNED: [&str; 2] = ["telegram/judges/requirements.txt", "discord/requirements.txt"];
+const PINNED: [&str; 3] = ["telegram/judges/requirements.txt", "discord/requirements.txt", "matrix/requirements.txt"];
 
 /// What the pinned packages ask for.
 const OLDEST_PYTHON: (u32, u32) = (3, 11);
