@@ -41,8 +41,9 @@ pub use crate::{
     admin::Admin,
     agents::{Agent, FrontDesk, KINDS, OpenAi},
     channels::{
-        Access, AllowList, Channels, Discord, DiscordPace, DiscordStreaming, DmPolicy, GroupPolicy, PLATFORMS, Pace,
-        People, REACTIONS, Streaming, Telegram, TelegramWebhook, UpdateMode, WebChat, Webhook,
+        Access, AllowList, AutoJoin, Channels, Discord, DiscordPace, DiscordStreaming, DmPolicy, GroupPolicy, Matrix,
+        MatrixPace, MatrixStreaming, PLATFORMS, Pace, People, REACTIONS, ReadReceipts, Streaming, Telegram,
+        TelegramWebhook, UpdateMode, WebChat, Webhook,
     },
     guard::{
         Cause, Chat, Chats, Guard, Ladders, LateAnswer, OnUnknown, Question, Rung, Rungs, TEMPLATES, Template,

@@ -22,7 +22,7 @@ use rejoinder_config::{ConfigErrors, Environment, Loaded, LogFormat, LogLevel, O
 
 /// The messaging gateway that can prove it answered.
 ///
-/// Rejoinder makes an AI agent reachable in Discord and Telegram, over webhooks and on a web page, and answers every turn that
+/// Rejoinder makes an AI agent reachable in Discord, Matrix and Telegram, over webhooks and on a web page, and answers every turn that
 /// expects an answer with exactly one signal. Without a command it runs the gateway.
 #[derive(Debug, Parser)]
 #[command(name = "rejoinder", version, propagate_version = true, after_help = EXAMPLES)]

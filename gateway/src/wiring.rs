@@ -8,6 +8,8 @@
 mod contacts;
 #[cfg(feature = "discord")]
 mod discord;
+#[cfg(feature = "matrix")]
+mod matrix;
 #[cfg(feature = "telegram")]
 mod telegram;
 
@@ -48,6 +50,9 @@ const MAX_ATTACHMENT: usize = 1 << 20;
 /// Whether this build can talk to Discord.
 pub(crate) const HAS_DISCORD: bool = cfg!(feature = "discord");
 
+/// Whether this build can talk to Matrix.
+pub(crate) const HAS_MATRIX: bool = cfg!(feature = "matrix");
+
 /// Whether this build can talk to Telegram.
 pub(crate) const HAS_TELEGRAM: bool = cfg!(feature = "telegram");
 
@@ -73,7 +78,7 @@ pub(crate) enum WiringError {
     /// A bot's settings do not hold.
     #[error("config key `channels.{channel}` cannot be used: {reason}")]
     #[cfg_attr(
-        not(any(feature = "discord", feature = "telegram")),
+        not(any(feature = "discord", feature = "matrix", feature = "telegram")),
         expect(dead_code, reason = "only a bot's wiring makes it")
     )]
     Bot { channel: ChannelId, reason: String },
@@ -167,13 +172,31 @@ pub(crate) struct DiscordBot {
     pub(crate) invite_url: String,
 }
 
+/// A Matrix account that works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MatrixAccount {
+    /// The user id, as the homeserver has it.
+    pub(crate) user: String,
+    pub(crate) display_name: Option<String>,
+    /// The device of an access token.
+    pub(crate) device: Option<String>,
+}
+
+/// How a Matrix account is proved.
+#[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "matrix"), expect(dead_code, reason = "nobody is asked whether it is right"))]
+pub(crate) enum MatrixLogin {
+    Password(SecretString),
+    AccessToken(SecretString),
+}
+
 /// Why it is not known who a token belongs to. Nothing in it says the token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BotCheckError {
     /// It is nobody's.
     #[error("{0}")]
     #[cfg_attr(
-        not(any(feature = "discord", feature = "telegram")),
+        not(any(feature = "discord", feature = "matrix", feature = "telegram")),
         expect(dead_code, reason = "only a platform says so")
     )]
     Wrong(String),
@@ -222,7 +245,10 @@ impl Parts {
 }
 
 impl Bots {
-    #[cfg_attr(not(any(feature = "discord", feature = "telegram")), expect(dead_code, reason = "there are none"))]
+    #[cfg_attr(
+        not(any(feature = "discord", feature = "matrix", feature = "telegram")),
+        expect(dead_code, reason = "there are none")
+    )]
     fn and(mut self, others: Self) -> Self {
         self.channels.extend(others.channels);
         Self { channels: self.channels, routes: self.routes.merge(others.routes) }
@@ -251,6 +277,7 @@ pub(crate) fn database(config: &Config, data_dir: &Path) -> PathBuf {
 pub(crate) fn check_platforms(config: &Config) -> Result<(), WiringError> {
     let platforms = [
         ("discord", HAS_DISCORD || config.channels.discord.is_empty()),
+        ("matrix", HAS_MATRIX || config.channels.matrix.is_empty()),
         ("telegram", HAS_TELEGRAM || config.channels.telegram.is_empty()),
     ];
     match platforms.into_iter().find(|(_, is_honoured)| !is_honoured) {
@@ -286,6 +313,40 @@ pub(crate) async fn check_discord(
     {
         let _ = (http, api_url, token);
         std::future::ready(Err(BotCheckError::Unreachable("this build cannot talk to Discord".to_owned()))).await
+    }
+}
+
+/// Asks a Matrix homeserver whether it accepts an account. Nothing is left behind there.
+///
+/// # Errors
+/// When it does not, or nobody answers.
+pub(crate) async fn check_matrix(
+    http: &reqwest::Client,
+    homeserver: &Url,
+    user: &str,
+    login: &MatrixLogin,
+) -> Result<MatrixAccount, BotCheckError> {
+    #[cfg(feature = "matrix")]
+    {
+        matrix::check(http, homeserver, user, login).await
+    }
+    #[cfg(not(feature = "matrix"))]
+    {
+        let _ = (http, homeserver, user, login);
+        std::future::ready(Err(BotCheckError::Unreachable("this build cannot talk to Matrix".to_owned()))).await
+    }
+}
+
+/// Where the homeserver of a server is, as the server says.
+pub(crate) async fn discover_matrix(http: &reqwest::Client, server: &str) -> Option<Url> {
+    #[cfg(feature = "matrix")]
+    {
+        matrix::discover(http, server).await
+    }
+    #[cfg(not(feature = "matrix"))]
+    {
+        let _ = (http, server);
+        std::future::ready(None).await
     }
 }
 
@@ -346,12 +407,27 @@ pub(crate) fn remarks(config: &Config) -> Vec<String> {
     let channels = &config.channels;
     let discord = channels.discord.iter().map(|(name, bot)| (format!("channels.discord.{name}"), bot.people()));
     let telegram = channels.telegram.iter().map(|(name, bot)| (format!("channels.telegram.{name}"), bot.people()));
-    remarks.extend(discord.chain(telegram).filter_map(|(key, people)| remark_on_people(&key, &people)));
+    remarks.extend(discord.chain(telegram).filter_map(|(key, people)| {
+        let how = format!("write to the bot, and it says the id to put into {key}.allow_from");
+        remark_on_people(&key, &people, &how)
+    }));
     for (name, bot) in &channels.discord {
         if bot.auto_thread && !bot.message_content {
             remarks.push(format!(
                 "channels.discord.{name}.message_content is false: in the threads that auto_thread opens, too, the agent reads \
                  only what mentions it."
+            ));
+        }
+    }
+    for (name, account) in &channels.matrix {
+        // Invitations of strangers are left as they are.
+        let key = format!("channels.matrix.{name}");
+        let how = format!("put user ids such as \"@ada:example.org\" into {key}.allow_from");
+        remarks.extend(remark_on_people(&key, &account.people(), &how));
+        if account.homeserver.scheme() == "http" && !is_this_machine(&account.homeserver) {
+            remarks.push(format!(
+                "channels.matrix.{name}.homeserver begins with http://: the password, and all that is said, can be read on the \
+                 way there."
             ));
         }
     }
@@ -368,11 +444,19 @@ pub(crate) fn remarks(config: &Config) -> Vec<String> {
     remarks
 }
 
-fn remark_on_people(key: &str, people: &People<'_>) -> Option<String> {
+fn is_this_machine(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+/// `how`: somebody can be let in.
+fn remark_on_people(key: &str, people: &People<'_>, how: &str) -> Option<String> {
     match people.dm_policy {
-        DmPolicy::Allowlist if people.allow_from.is_empty() => Some(format!(
-            "{key} lets nobody in yet: write to the bot, and it says the id to put into {key}.allow_from."
-        )),
+        DmPolicy::Allowlist if people.allow_from.is_empty() => Some(format!("{key} lets nobody in yet: {how}.")),
         DmPolicy::Open => Some(format!("{key}.dm_policy is \"open\": whoever finds the bot talks to your agent.")),
         DmPolicy::Allowlist | DmPolicy::Disabled => None,
     }
@@ -523,7 +607,7 @@ impl Wiring<'_> {
     }
 
     #[cfg_attr(
-        not(any(feature = "discord", feature = "telegram")),
+        not(any(feature = "discord", feature = "matrix", feature = "telegram")),
         expect(unused_variables, reason = "there is nobody to call")
     )]
     fn bots(&self, http: &reqwest::Client) -> Result<Bots, WiringError> {
@@ -531,6 +615,8 @@ impl Wiring<'_> {
         let bots = Bots::default();
         #[cfg(feature = "discord")]
         let bots = bots.and(discord::bots(self, http)?);
+        #[cfg(feature = "matrix")]
+        let bots = bots.and(matrix::accounts(self, http)?);
         #[cfg(feature = "telegram")]
         let bots = bots.and(telegram::bots(self, http)?);
         Ok(bots)
@@ -542,6 +628,10 @@ impl Wiring<'_> {
             channel: ChannelId::new("discord", name),
             description: format!("connects to {}", bot.api_url.host_str().unwrap_or_default()),
         });
+        let matrix = channels.matrix.iter().map(|(name, account)| BotInfo {
+            channel: ChannelId::new("matrix", name),
+            description: format!("syncs with {}", account.homeserver.host_str().unwrap_or_default()),
+        });
         let telegram = channels.telegram.iter().map(|(name, bot)| {
             let description = match (bot.mode, &bot.webhook) {
                 (UpdateMode::Webhook, Some(webhook)) => format!("updates are posted to {}", webhook.url),
@@ -549,7 +639,7 @@ impl Wiring<'_> {
             };
             BotInfo { channel: ChannelId::new("telegram", name), description }
         });
-        discord.chain(telegram).collect()
+        discord.chain(matrix).chain(telegram).collect()
     }
 
     #[expect(clippy::type_complexity, reason = "a pair of two plain collections")]
@@ -615,10 +705,12 @@ impl Wiring<'_> {
     fn channel_agents(&self) -> impl Iterator<Item = (ChannelId, Option<&str>)> {
         let channels = &self.config.channels;
         let discord = channels.discord.iter().map(|(name, bot)| (ChannelId::new("discord", name), &bot.agent));
+        let matrix = channels.matrix.iter().map(|(name, account)| (ChannelId::new("matrix", name), &account.agent));
         let telegram = channels.telegram.iter().map(|(name, bot)| (ChannelId::new("telegram", name), &bot.agent));
         let chats = channels.webchat.iter().map(|(name, chat)| (ChannelId::new("webchat", name), &chat.agent));
         let hooks = channels.webhook.iter().map(|(name, hook)| (ChannelId::new("webhook", name), &hook.agent));
-        discord.chain(telegram).chain(chats).chain(hooks).map(|(channel, agent)| (channel, agent.as_deref()))
+        let bots = discord.chain(matrix).chain(telegram);
+        bots.chain(chats).chain(hooks).map(|(channel, agent)| (channel, agent.as_deref()))
     }
 
     fn channel_ids(&self) -> Vec<ChannelId> {
@@ -630,7 +722,8 @@ impl Wiring<'_> {
         let channels = &self.config.channels;
         let discord = channels.discord.iter().map(|(name, bot)| (ChannelId::new("discord", name), bot.people()));
         let telegram = channels.telegram.iter().map(|(name, bot)| (ChannelId::new("telegram", name), bot.people()));
-        discord.chain(telegram)
+        let matrix = channels.matrix.iter().map(|(name, account)| (ChannelId::new("matrix", name), account.people()));
+        discord.chain(matrix).chain(telegram)
     }
 
     /// The channels whose agents are told when somebody reacts to what they said.
@@ -639,7 +732,9 @@ impl Wiring<'_> {
         let discord = channels.discord.iter().map(|(name, bot)| (ChannelId::new("discord", name), bot.tell_reactions));
         let telegram =
             channels.telegram.iter().map(|(name, bot)| (ChannelId::new("telegram", name), bot.tell_reactions));
-        discord.chain(telegram).filter_map(|(channel, is_told)| is_told.then_some(channel))
+        let matrix =
+            channels.matrix.iter().map(|(name, account)| (ChannelId::new("matrix", name), account.tell_reactions));
+        discord.chain(matrix).chain(telegram).filter_map(|(channel, is_told)| is_told.then_some(channel))
     }
 
     /// The most bytes that any channel takes from a person. Each of them keeps to its own.
@@ -647,7 +742,8 @@ impl Wiring<'_> {
         let channels = &self.config.channels;
         let discord = channels.discord.values().map(|bot| bot.max_attachment);
         let telegram = channels.telegram.values().map(|bot| bot.max_attachment);
-        discord.chain(telegram).max().map_or(MAX_ATTACHMENT, Size::bytes)
+        let matrix = channels.matrix.values().map(|account| account.max_attachment);
+        discord.chain(matrix).chain(telegram).max().map_or(MAX_ATTACHMENT, Size::bytes)
     }
 
     fn settings(&self) -> Settings {
@@ -946,14 +1042,53 @@ default_agent = "main"
         }
     }
 
-    #[cfg(all(feature = "discord", feature = "telegram"))]
+    #[cfg(feature = "matrix")]
+    const ACCOUNT: &str = "[channels.matrix.main]\nhomeserver = \"http://127.0.0.1:1\"\nuser = \"@agent:example.org\"\npassword = \"p\"\n";
+
+    /// N1.
+    #[cfg(feature = "matrix")]
+    #[test]
+    fn an_account_is_for_those_whom_the_operator_lets_in() {
+        let more = "allow_from = [\"@Ada:example.org\", \"*:example.com\"]\ngroup_policy = \"all\"\ngroup_allow_from = [\"!r:example.org\"]\ntell_reactions = true\nagent = \"front-desk\"\n";
+
+        let settings = parts(&format!("{ACCOUNT}{more}")).unwrap().settings;
+        let bare = parts(ACCOUNT).unwrap().settings;
+
+        let main = ChannelId::new("matrix", "main");
+        assert_eq!(bare.access[&main], Access::default());
+        assert_eq!(
+            settings.access[&main],
+            Access {
+                direct: DirectPolicy::Allowlist,
+                allow: ["ada:example.org", "*:example.com"].into_iter().collect(),
+                group: GroupPolicy::All,
+                group_allow: ["!r:example.org"].into_iter().collect(),
+            }
+        );
+        assert!(settings.tells_reactions.contains(&main) && bare.tells_reactions.is_empty());
+        assert_eq!(bare.max_attachment, 50 << 20);
+    }
+
+    #[cfg(feature = "matrix")]
+    #[test]
+    fn every_way_to_run_an_account_can_be_wired() {
+        let other = "streaming = \"off\"\npace = \"server\"\nauto_join = \"always\"\nread_receipts = \"off\"\nrecovery_key = \"k\"\n";
+
+        for more in ["", other] {
+            let parts = parts(&format!("{ACCOUNT}{more}")).unwrap();
+            let channels: Vec<_> = parts.channels().iter().map(|channel| channel.channel().to_string()).collect();
+            assert_eq!((channels, parts.bot_infos.len()), (vec!["matrix.main".to_owned()], 1));
+        }
+    }
+
+    #[cfg(all(feature = "discord", feature = "matrix", feature = "telegram"))]
     #[test]
     fn platforms_stand_beside_each_other() {
-        let parts = parts(&format!("{BOT}max_attachment = \"64 MiB\"\n{APPLICATION}{CHANNELS}")).unwrap();
+        let parts = parts(&format!("{BOT}max_attachment = \"64 MiB\"\n{APPLICATION}{ACCOUNT}{CHANNELS}")).unwrap();
 
         let channels: Vec<_> = parts.channels().iter().map(|channel| channel.channel().platform().to_owned()).collect();
-        assert_eq!(channels, ["webhook", "webhook", "webchat", "discord", "telegram"]);
-        assert_eq!((parts.settings.access.len(), parts.settings.max_attachment), (2, 64 << 20));
+        assert_eq!(channels, ["webhook", "webhook", "webchat", "discord", "matrix", "telegram"]);
+        assert_eq!((parts.settings.access.len(), parts.settings.max_attachment), (3, 64 << 20));
     }
 
     #[cfg(not(feature = "discord"))]
@@ -962,6 +1097,15 @@ default_agent = "main"
         let error = parts("[channels.discord.main]\ntoken = \"MTIz.abc.def\"\n").err().unwrap().to_string();
 
         assert!(error.contains("`channels.discord`") && error.contains("the feature `discord`"), "{error}");
+    }
+
+    #[cfg(not(feature = "matrix"))]
+    #[test]
+    fn matrix_that_was_left_out_is_named() {
+        let account = "homeserver = \"https://x\"\nuser = \"@a:b\"\npassword = \"p\"\n";
+        let error = parts(&format!("[channels.matrix.main]\n{account}")).err().unwrap().to_string();
+
+        assert!(error.contains("`channels.matrix`") && error.contains("the feature `matrix`"), "{error}");
     }
 
     #[cfg(not(feature = "telegram"))]
@@ -995,6 +1139,14 @@ default_agent = "main"
         assert!(discord("allow_from = [42]").is_empty());
         let wordless = discord("allow_from = [42]\nauto_thread = true\nmessage_content = false");
         assert!(wordless[0].contains("only what mentions it"), "{wordless:?}");
+        let matrix = |homeserver: &str, more: &str| {
+            let account = format!("homeserver = \"{homeserver}\"\nuser = \"@a:b\"\npassword = \"p\"\n{more}");
+            remarks(&config(&format!("[channels.matrix.main]\n{account}")))
+        };
+        assert!(matrix("https://x", "")[0].contains("put user ids"));
+        assert!(matrix("https://x", "allow_from = [\"@a:b\"]").is_empty());
+        assert!(matrix("http://[::1]:8008", "allow_from = [\"@a:b\"]").is_empty());
+        assert!(matrix("http://x", "allow_from = [\"@a:b\"]")[0].contains("can be read on the way"));
         let posted = |path: &str| {
             said(&format!("allow_from = [42]\nmode = \"webhook\"\nwebhook = {{ url = \"https://x.example{path}\" }}"))
         };

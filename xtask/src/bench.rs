@@ -14,7 +14,7 @@ use crate::{counterparts, process, workspace::Workspace};
 /// target/bench/all.json, or under the name of what was measured, with every round.
 #[derive(Args)]
 pub(crate) struct Arguments {
-    /// What to measure: hooks, start, waiting, telegram or discord; everything when left out.
+    /// What to measure: hooks, start, waiting, telegram, discord or matrix; everything when left out.
     name: Option<String>,
     /// Options of the bench; `cargo xtask bench -- --help` lists them.
     #[arg(last = true)]
@@ -27,8 +27,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     process::show(workspace.cargo().args(["build", "--release", "--locked", "--package", "rejoinder"]))?;
     let mut bench = workspace.cargo();
     bench.args(["run", "--release", "--locked", "--package", "rejoinder-bench", "--", "run"]);
-    // Discord's server is Python, with packages of others.
-    if arguments.name.as_deref().is_none_or(|name| name == "discord") {
+    // The servers of Discord and Matrix are Python, with packages of others.
+    if arguments.name.as_deref().is_none_or(|name| matches!(name, "discord" | "matrix")) {
         bench.env("REJOINDER_PYTHON", counterparts::set_up_python(workspace)?);
     }
     bench.arg("--rejoinder").arg(workspace.binary("release"));

@@ -49,6 +49,7 @@ mod said;
 mod session;
 mod sync;
 mod trust;
+mod verification;
 
 use std::{
     fmt,

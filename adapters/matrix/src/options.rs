@@ -170,8 +170,13 @@ impl MatrixOptions {
         match self.auto_join {
             AutoJoin::Always => true,
             AutoJoin::Never => false,
-            AutoJoin::Allowlist => self.invites_from.iter().any(|entry| is_meant(entry, inviter)),
+            AutoJoin::Allowlist => self.may_invite(inviter),
         }
+    }
+
+    /// Whether somebody is on the list of those who may invite.
+    pub(crate) fn may_invite(&self, user: &str) -> bool {
+        self.invites_from.iter().any(|entry| is_meant(entry, user))
     }
 }
 

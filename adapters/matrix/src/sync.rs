@@ -42,7 +42,7 @@ const TIMELINE: u32 = 50;
 /// The gateway is shutting down.
 pub(crate) struct Ending;
 
-pub(crate) use self::take_in::chat_kind;
+pub(crate) use self::{rooms::read, take_in::chat_kind};
 
 impl Matrix {
     /// Takes events in until `shutdown`.
@@ -106,6 +106,7 @@ impl Matrix {
         since: Option<&str>,
         shutdown: &CancellationToken,
     ) -> Result<(), Ending> {
+        self.take_up_verifications(session, response);
         let is_first = since.is_none();
         if is_first {
             self.remember_old_invites(session, intake, shutdown).await?;

@@ -5,6 +5,7 @@
 
 mod access;
 mod discord;
+mod matrix;
 mod telegram;
 mod webchat;
 mod webhook;
@@ -16,6 +17,7 @@ use serde::Serialize;
 pub use self::{
     access::{AllowList, DmPolicy, GroupPolicy, People},
     discord::{Discord, DiscordPace, DiscordStreaming},
+    matrix::{AutoJoin, Matrix, MatrixPace, MatrixStreaming, ReadReceipts},
     telegram::{Pace, REACTIONS, Streaming, Telegram, TelegramWebhook, UpdateMode},
     webchat::{Access, WebChat},
     webhook::Webhook,
@@ -28,7 +30,7 @@ use crate::{
 };
 
 /// The platforms of this build, as configuration names them.
-pub const PLATFORMS: [&str; 4] = ["discord", "telegram", "webchat", "webhook"];
+pub const PLATFORMS: [&str; 5] = ["discord", "matrix", "telegram", "webchat", "webhook"];
 
 /// Every configured channel, by platform and name.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -36,6 +38,9 @@ pub struct Channels {
     /// Discord applications.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub discord: BTreeMap<String, Discord>,
+    /// Accounts on Matrix homeservers.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub matrix: BTreeMap<String, Matrix>,
     /// Telegram bots.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub telegram: BTreeMap<String, Telegram>,
@@ -53,11 +58,15 @@ impl Channels {
         entries(node, key, reader, |platform, node, key, reader| match platform {
             "discord" => {
                 channels.discord = channels_of(node, key, reader, &[]);
-                one_channel_a_bot(&channels.discord, Discord::bot, node, key, reader);
+                one_channel_each(&channels.discord, Discord::bot, &TOKEN, node, key, reader);
+            }
+            "matrix" => {
+                channels.matrix = channels_of(node, key, reader, &[]);
+                one_channel_each(&channels.matrix, Matrix::account, &USER, node, key, reader);
             }
             "telegram" => {
                 channels.telegram = channels_of(node, key, reader, &[]);
-                one_channel_a_bot(&channels.telegram, Telegram::bot, node, key, reader);
+                one_channel_each(&channels.telegram, Telegram::bot, &TOKEN, node, key, reader);
             }
             "webchat" => channels.webchat = channels_of(node, key, reader, &webchat::RESERVED_NAMES),
             "webhook" => channels.webhook = channels_of(node, key, reader, &[]),
@@ -91,20 +100,33 @@ where
     channels
 }
 
-/// Notes each channel whose bot another one has: two who ask for a bot's updates take them from each other, or both
-/// answer them.
-fn one_channel_a_bot<T>(
-    bots: &BTreeMap<String, T>,
+/// What tells who a channel speaks as.
+struct Proof {
+    key: &'static str,
+    /// What is said of it besides, when another channel has it.
+    what: &'static str,
+}
+
+const TOKEN: Proof = Proof { key: "token", what: "a bot can be one channel only" };
+
+const USER: Proof = Proof { key: "user", what: "an account can be one channel only" };
+
+/// Notes each channel that speaks as another one does: two who ask for a bot's updates take them from each other, or
+/// both answer them.
+fn one_channel_each<T>(
+    channels: &BTreeMap<String, T>,
     id: fn(&T) -> &str,
+    proof: &Proof,
     node: &Node,
     key: &Key,
     reader: &mut Reader<'_>,
 ) {
     let mut seen = BTreeMap::new();
-    for (name, bot) in bots {
-        let Some(first) = seen.insert(id(bot), name) else { continue };
-        let (token, place) = (key.names(&[name, "token"]), node.get(name).unwrap_or(node));
-        let what = format!("is the token of {} too: a bot can be one channel only", key.name(first));
-        reader.problem(token, place.get("token").map_or(&place.place, |token| &token.place), what);
+    for (name, channel) in channels {
+        let Some(first) = seen.insert(id(channel), name) else { continue };
+        let Proof { key: proof, what } = proof;
+        let (at, table) = (key.names(&[name, proof]), node.get(name).unwrap_or(node));
+        let what = format!("is the {proof} of {} too: {what}", key.name(first));
+        reader.problem(at, table.get(proof).map_or(&table.place, |value| &value.place), what);
     }
 }

@@ -71,11 +71,11 @@ use crate::Machine;
 )]
 #[case::a_platform_that_is_not_in_this_build(
     "[channels.pager.main]\ntoken = \"t\"",
-    "`channels.pager` names a platform that this build does not have: it has `discord`, `telegram`, `webchat` and `webhook` (rejoinder.toml:1)"
+    "`channels.pager` names a platform that this build does not have: it has `discord`, `matrix`, `telegram`, `webchat` and `webhook` (rejoinder.toml:1)"
 )]
 #[case::a_slip_in_a_platform(
     "[channels.webhok.siri]\ntoken = \"t\"",
-    "`channels.webhok` names a platform that this build does not have: it has `discord`, `telegram`, `webchat` and `webhook` (did you mean `webhook`?) (rejoinder.toml:1)"
+    "`channels.webhok` names a platform that this build does not have: it has `discord`, `matrix`, `telegram`, `webchat` and `webhook` (did you mean `webhook`?) (rejoinder.toml:1)"
 )]
 #[case::a_name_that_cannot_be_one(
     "[channels.webhook.Siri]\ntoken = \"t\"",
@@ -167,7 +167,7 @@ use crate::Machine;
 )]
 #[case::a_ladder_for_a_platform_that_is_not_in_this_build(
     "[guard.ladder.pager.direct]\nsilent = [{ say = \"silent\" }]",
-    "`guard.ladder.pager` is for no platform of this build and no channel: there are `discord`, `telegram`, `webchat`, `webhook`, `webchat.main` and `webhook.default` (rejoinder.toml:1)"
+    "`guard.ladder.pager` is for no platform of this build and no channel: there are `discord`, `matrix`, `telegram`, `webchat`, `webhook`, `webchat.main` and `webhook.default` (rejoinder.toml:1)"
 )]
 #[case::a_kind_of_chat_that_there_is_not(
     "[guard.ladder.webchat.dierct]\nsilent = [{ say = \"silent\" }]",

@@ -24,6 +24,9 @@ fn with_everything() -> Machine {
         ("TICKETS_CALLBACK_SECRET", "whsec_Y2FsbGJhY2sga2V5IG9mIHRpY2tldHM="),
         ("OPENAI_API_KEY", "sk-example"),
         ("DISCORD_BOT_TOKEN", "MTIz.exam.ple"),
+        ("MATRIX_ACCESS_TOKEN", "syt_example"),
+        ("MATRIX_PASSWORD", "example"),
+        ("MATRIX_RECOVERY_KEY", "example"),
         ("TELEGRAM_BOT_TOKEN", "123456:example"),
         ("POSTED_BOT_TOKEN", "234567:example"),
         ("POSTED_WEBHOOK_SECRET", "example"),
@@ -82,6 +85,7 @@ fn every_key_there_is_stands_in_the_manual() {
         ("admin", vec![&toml["admin"]]),
         ("log", vec![&toml["log"]]),
         ("channels.discord.x", all(&toml["channels"]["discord"])),
+        ("channels.matrix.x", all(&toml["channels"]["matrix"])),
         ("channels.telegram.x", all(&toml["channels"]["telegram"])),
         ("channels.telegram.x.webhook", vec![&toml["channels"]["telegram"]["posted"]["webhook"]]),
         ("channels.webchat.x", all(&toml["channels"]["webchat"])),
@@ -130,6 +134,14 @@ fn a_key_without_a_value_in_its_table_has_the_default_that_the_manual_names() {
         token = { generate = true }
         [channels.discord.main]
         token = "MTIz.exam.ple"
+        [channels.matrix.main]
+        homeserver = "https://matrix.example.org"
+        user = "@agent:example.org"
+        password = "example"
+        [channels.matrix.device]
+        homeserver = "https://matrix.example.org"
+        user = "@robot:example.org"
+        access_token = "example"
         [channels.telegram.main]
         token = "123456:example"
         [channels.telegram.posted]
@@ -168,6 +180,15 @@ fn a_key_without_a_value_in_its_table_has_the_default_that_the_manual_names() {
         format!("{bot:?}")
     };
     assert_eq!(discord(&bare), discord(&manual));
+
+    let matrix = |config: &Config| {
+        let mut accounts = config.channels.matrix.clone();
+        let main = accounts.get_mut("main").expect("it is there");
+        // These have no default to name.
+        (main.recovery_key, main.agent) = Default::default();
+        format!("{accounts:?}")
+    };
+    assert_eq!(matrix(&bare), matrix(&manual));
 
     let (Agent::OpenAi(bare), Agent::OpenAi(manual)) = (&bare.agents["main"], &manual.agents["main"]) else {
         panic!("both are of kind openai");

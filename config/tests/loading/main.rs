@@ -5,6 +5,7 @@ mod defaults;
 mod discord;
 mod environment;
 mod lookup;
+mod matrix;
 mod secrets;
 mod telegram;
 

@@ -59,6 +59,15 @@ fn a_secret_is_not_seen_in_what_is_printed() {
         webhook = { url = "https://rejoinder.example.org/telegram/main", secret = "sesame-4f1c" }
         [channels.discord.main]
         token = "MTIz.abc.sesame-4f1c"
+        [channels.matrix.main]
+        homeserver = "https://matrix.example.org"
+        user = "@agent:example.org"
+        password = "sesame-4f1c"
+        recovery_key = "sesame-4f1c"
+        [channels.matrix.device]
+        homeserver = "https://matrix.example.org"
+        user = "@robot:example.org"
+        access_token = "sesame-4f1c"
         [agents.main]
         kind = "openai"
         base_url = "http://127.0.0.1:11434/v1"
@@ -73,7 +82,7 @@ fn a_secret_is_not_seen_in_what_is_printed() {
     for printed in &printed {
         assert!(!printed.contains(SEEN) && !printed.contains("c2VzYW1lLTRmMWM"), "{printed}");
     }
-    assert_eq!(printed[2].matches("\"***\"").count(), 10, "{}", printed[2]);
+    assert_eq!(printed[2].matches("\"***\"").count(), 13, "{}", printed[2]);
 }
 
 /// Whatever is wrong with it, and wherever it was written by mistake.

@@ -120,7 +120,7 @@ async fn what_is_taken_back_while_it_waits_is_not_answered() {
 
     assert_eq!(gateway.visible(&chat("ada")), ["one", "three"]);
     assert_eq!(given(&gateway).len(), 2);
-    let explained = rejoinder_core::explain(&gateway.dossier(turn).await, gateway.clock.now()).to_string();
+    let explained = gateway.explained(turn).await;
     assert!(explained.contains("Its words were taken back"), "{explained}");
     gateway.at_rest().await;
 }

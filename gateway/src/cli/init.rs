@@ -1,12 +1,15 @@
 //! `rejoinder init`: connects an agent, and bots.
 //!
-//! To add a platform whose bots have tokens: its file with a `Platform`, and its arguments in [`Init`].
+//! To add a platform whose bots have tokens: its file with a `Platform`, and its arguments in [`Init`]. One whose
+//! accounts are proved in other ways has an arm of its own in [`Account`].
 
 mod ask;
 mod bot;
 mod discord;
-#[cfg(all(test, any(feature = "discord", feature = "telegram")))]
+mod matrix;
+#[cfg(all(test, any(feature = "discord", feature = "matrix", feature = "telegram")))]
 mod script;
+mod secret;
 mod telegram;
 
 use std::{
@@ -26,6 +29,7 @@ use self::{
     ask::{Ask, Terminal},
     bot::{Connected, Given},
     discord::DiscordArgs,
+    matrix::MatrixArgs,
     telegram::TelegramArgs,
 };
 use super::{Failure, Global, output};
@@ -52,6 +56,8 @@ pub(super) struct Init {
     #[command(flatten)]
     discord: DiscordArgs,
     #[command(flatten)]
+    matrix: MatrixArgs,
+    #[command(flatten)]
     telegram: TelegramArgs,
     /// Ask nothing: take the first agent that is found, or the front desk
     #[arg(long, short)]
@@ -71,7 +77,8 @@ Examples:
   rejoinder init --agent openai --base-url http://127.0.0.1:11434/v1 --model llama3.1
   rejoinder init --agent openai --base-url https://api.openai.com/v1 --model gpt-4.1-mini --api-key-env OPENAI_API_KEY
   rejoinder init --yes --telegram-token-env TELEGRAM_BOT_TOKEN --telegram-allow @ada_l
-  rejoinder init --yes --discord-token-env DISCORD_BOT_TOKEN --discord-allow ada_l";
+  rejoinder init --yes --discord-token-env DISCORD_BOT_TOKEN --discord-allow ada_l
+  rejoinder init --yes --matrix-user @agent:example.org --matrix-password-env MATRIX_PASSWORD --matrix-allow @ada:example.org";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
@@ -88,31 +95,74 @@ enum Choice {
     OpenAi { base_url: Url, model: String, api_key_env: Option<String> },
 }
 
+/// What people find the agent under, on some platform.
+enum Account {
+    Bot(Connected),
+    Matrix(matrix::Connected),
+}
+
+impl Account {
+    /// Writes secrets that were typed in to their files, which only their owner can read.
+    fn keep_secrets(&self) -> Result<(), Failure> {
+        match self {
+            Self::Bot(bot) => bot.keep_token(),
+            Self::Matrix(account) => account.keep_secrets(),
+        }
+    }
+
+    /// Its section of the configuration.
+    fn section(&self) -> Result<String, Failure> {
+        match self {
+            Self::Bot(bot) => bot.section(),
+            Self::Matrix(account) => account.section(),
+        }
+    }
+
+    /// What whoever wrote it should know.
+    fn farewell(&self) -> String {
+        match self {
+            Self::Bot(bot) => bot.farewell(),
+            Self::Matrix(account) => account.farewell(),
+        }
+    }
+}
+
+/// What the command line says nothing of, and may be asked for.
+struct Missing<'a> {
+    bots: Vec<Given<'a>>,
+    matrix: Option<&'a MatrixArgs>,
+}
+
 impl Init {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let path = global.config.clone().unwrap_or_else(|| PathBuf::from("rejoinder.toml"));
         if path.exists() && !self.force {
             return Err(already_there(&path).into());
         }
-        let (mut bots, mut missing) = (Vec::new(), Vec::new());
+        let (mut accounts, mut missing) = (Vec::new(), Missing { bots: Vec::new(), matrix: None });
         for given in [self.telegram.given(), self.discord.given()] {
             match given.connect().await? {
-                Some(bot) => bots.push(bot),
-                None => missing.push(given),
+                Some(bot) => accounts.push(Account::Bot(bot)),
+                None => missing.bots.push(given),
             }
         }
+        match self.matrix.connect().await? {
+            Some(account) => accounts.push(Account::Matrix(account)),
+            None => missing.matrix = Some(&self.matrix),
+        }
         let (choice, asked) = self.choose(global, &missing).await?;
-        bots.extend(asked);
-        let text = configuration(&choice, &bots)?;
-        for bot in &bots {
-            bot.keep_token()?;
+        accounts.extend(asked);
+        let sections = accounts.iter().map(Account::section).collect::<Result<String, _>>()?;
+        let text = configuration(&choice, &sections)?;
+        for account in &accounts {
+            account.keep_secrets()?;
         }
         write(&path, &text, self.force)?;
-        output::print(farewell(&path, &choice, &bots))
+        output::print(farewell(&path, &choice, &accounts))
     }
 
-    /// The agent and, where somebody can be asked for them, the bots that are `missing`.
-    async fn choose(&self, global: &Global, missing: &[Given<'_>]) -> Result<(Choice, Vec<Connected>), Failure> {
+    /// The agent and, where somebody can be asked for them, the accounts that are `missing`.
+    async fn choose(&self, global: &Global, missing: &Missing<'_>) -> Result<(Choice, Vec<Account>), Failure> {
         match self.agent {
             Some(Kind::FrontDesk) => return Ok((Choice::FrontDesk, Vec::new())),
             Some(Kind::Openai) => return Ok((self.openai()?, Vec::new())),
@@ -130,12 +180,17 @@ impl Init {
         }
         let mut terminal = Terminal;
         let choice = Interview { found: &found }.conduct(&mut terminal)?;
-        let mut bots = Vec::new();
-        for given in missing.iter().filter(|given| given.platform.is_built) {
+        let mut accounts = Vec::new();
+        for given in missing.bots.iter().filter(|given| given.platform.is_built) {
             let found = given.platform.found();
-            bots.extend(given.interview(&mut terminal, &global.data_dir()?, found).await?);
+            let bot = given.interview(&mut terminal, &global.data_dir()?, found).await?;
+            accounts.extend(bot.map(Account::Bot));
         }
-        Ok((choice, bots))
+        if let Some(matrix) = missing.matrix.filter(|_| wiring::HAS_MATRIX) {
+            let account = matrix.interview(&mut terminal, &global.data_dir()?).await?;
+            accounts.extend(account.map(Account::Matrix));
+        }
+        Ok((choice, accounts))
     }
 
     fn openai(&self) -> Result<Choice, Failure> {
@@ -221,7 +276,7 @@ fn describe(found: &Found) -> String {
     format!("{what}, {}", output::printable(found.base_url.as_str()))
 }
 
-fn configuration(choice: &Choice, bots: &[Connected]) -> Result<String, Failure> {
+fn configuration(choice: &Choice, accounts: &str) -> Result<String, Failure> {
     let agent = match choice {
         Choice::FrontDesk => "\
 # Nobody but the built-in front desk answers yet. To connect an agent, take the # away and fill in:
@@ -244,11 +299,10 @@ fn configuration(choice: &Choice, bots: &[Connected]) -> Result<String, Failure>
             agent
         }
     };
-    let bots = bots.iter().map(Connected::section).collect::<Result<String, _>>()?;
     Ok(format!(
         "# Written by `rejoinder init`. What is not here has its default: `rejoinder config default` shows every key.\n\n\
          {agent}\n\
-         {bots}\
+         {accounts}\
          # A hook: POST /hooks/default. Its token is made at the first start, printed once, and kept in the data directory.\n\
          [channels.webhook.default]\n\
          token = {{ generate = true }}\n\n\
@@ -283,7 +337,7 @@ fn write(path: &Path, text: &str, over: bool) -> Result<(), Failure> {
     }
 }
 
-fn farewell(path: &Path, choice: &Choice, bots: &[Connected]) -> String {
+fn farewell(path: &Path, choice: &Choice, accounts: &[Account]) -> String {
     let mut text = format!("Wrote {}.\n", path.display());
     match choice {
         Choice::FrontDesk => text.push_str(
@@ -298,8 +352,8 @@ fn farewell(path: &Path, choice: &Choice, bots: &[Connected]) -> String {
             }
         }
     }
-    for bot in bots {
-        text.push_str(&bot.farewell());
+    for account in accounts {
+        text.push_str(&account.farewell());
     }
     let is_usual = path == Path::new("rejoinder.toml");
     let config = if is_usual { String::new() } else { format!(" --config {}", path.display()) };
@@ -316,7 +370,7 @@ mod tests {
     fn loaded(choice: &Choice, environment: Environment) -> Config {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rejoinder.toml");
-        write(&path, &configuration(choice, &[]).unwrap(), false).unwrap();
+        write(&path, &configuration(choice, "").unwrap(), false).unwrap();
         rejoinder_config::load(&Options { path: Some(path), working_dir: folder.path().to_owned(), environment })
             .unwrap()
             .config

@@ -240,6 +240,46 @@ async fn init_connects_an_application_and_says_where_it_is_invited() {
     assert!(shown.contains("ada_l") && !shown.contains(server.token()), "{shown}");
 }
 
+#[cfg(feature = "matrix")]
+#[tokio::test]
+async fn init_connects_an_account_and_keeps_its_password_to_itself() {
+    let homeserver = rejoinder_matrix_server::Homeserver::shared().await;
+    let account = homeserver.account("agent").await;
+    let init = [
+        "init",
+        "--agent",
+        "front-desk",
+        "--matrix-user",
+        &account.user,
+        "--matrix-homeserver",
+        homeserver.url(),
+        "--matrix-password-env",
+        "ITS_PASSWORD",
+        "--matrix-allow",
+        "@ada:example.org",
+    ];
+    let folder = folder();
+    let with_password = async |arguments: &[&str], password: &str| {
+        let mut command = rejoinder(folder.path(), arguments);
+        command.env("ITS_PASSWORD", password);
+        let Output { status, stdout, stderr } =
+            tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+        (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+    };
+
+    let (refused, _, err) = with_password(&init, "sesame").await;
+    let is_written = folder.path().join("rejoinder.toml").exists();
+    let (code, out, _) = with_password(&init, &account.password).await;
+    let (checked, shown, _) = with_password(&["config", "show"], &account.password).await;
+
+    assert_eq!((refused, is_written), (Some(1), false));
+    assert!(err.contains("the homeserver refused") && !err.contains("sesame"), "{err}");
+    assert_eq!(code, Some(0));
+    assert!(out.contains(&account.user) && out.contains("invite it"), "{out}");
+    assert_eq!(checked, Some(0));
+    assert!(shown.contains("@ada:example.org") && shown.contains("password = \"***\""), "{shown}");
+}
+
 #[test]
 fn init_says_who_answers_when_there_is_no_agent() {
     let folder = folder();

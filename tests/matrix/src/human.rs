@@ -101,6 +101,16 @@ impl Human {
         opened["text"].as_str().expect("a file has a text").to_owned()
     }
 
+    /// Verifies the one device of somebody: what the emoji are called that both of them must see.
+    ///
+    /// # Panics
+    /// When they do not agree.
+    pub async fn verifies(&self, user: &str) -> Vec<String> {
+        let verified = self.does("verify", json!({ "user": user })).await;
+        assert_eq!(verified["verified"], true, "{verified}");
+        serde_json::from_value(verified["shown"].clone()).expect("a list")
+    }
+
     /// Encrypts what they say next with a new key.
     pub async fn forgets_the_room_key(&self, room: &str) {
         self.does("forgets_the_room_key", json!({ "room": room })).await;

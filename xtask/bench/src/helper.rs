@@ -38,6 +38,9 @@ impl Helper {
             Server::DiscordBot { api, gateway, token } => {
                 command.args(["discord-bot", "--api", api, "--gateway", gateway, "--token", token])
             }
+            Server::MatrixBot { homeserver, user, token } => {
+                command.args(["matrix-bot", "--homeserver", homeserver, "--user", user, "--token", token])
+            }
         };
         let mut process = command.spawn().with_context(|| format!("cannot start {server:?}"))?;
         let said = process.stdout.take().context("a server has no output")?;

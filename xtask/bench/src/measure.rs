@@ -2,6 +2,7 @@
 
 mod discord;
 mod hooks;
+mod matrix;
 mod platform;
 mod start;
 mod telegram;
@@ -41,6 +42,8 @@ pub(crate) enum Measurement {
     Telegram,
     /// Conversations on Discord, beside a bare bot.
     Discord,
+    /// Conversations on Matrix, beside a bare bot.
+    Matrix,
 }
 
 impl fmt::Display for Measurement {
@@ -51,6 +54,7 @@ impl fmt::Display for Measurement {
             Self::Waiting => "waiting",
             Self::Telegram => "telegram",
             Self::Discord => "discord",
+            Self::Matrix => "matrix",
         })
     }
 }
@@ -73,6 +77,7 @@ impl Measurement {
             Self::Waiting => waiting::round(bench).await,
             Self::Telegram => telegram::round(bench).await,
             Self::Discord => discord::round(bench).await,
+            Self::Matrix => matrix::round(bench).await,
         }
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod agent;
 pub(crate) mod discord_bot;
 pub(crate) mod echo;
+pub(crate) mod matrix_bot;
 pub(crate) mod proxy;
 pub(crate) mod telegram_bot;
 
@@ -58,6 +59,18 @@ pub(crate) enum Server {
         #[arg(long)]
         token: String,
     },
+    /// A Matrix account that asks nobody and keeps nothing.
+    MatrixBot {
+        /// Where the homeserver is.
+        #[arg(long)]
+        homeserver: String,
+        /// The account.
+        #[arg(long)]
+        user: String,
+        /// Its access token there.
+        #[arg(long)]
+        token: String,
+    },
 }
 
 /// What the hooks of echo and proxy take.
@@ -91,6 +104,7 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         Server::Proxy { agent } => proxy::router(&agent)?,
         Server::TelegramBot { api, token } => telegram_bot::router(&api, &token)?,
         Server::DiscordBot { api, gateway, token } => discord_bot::router(api, gateway, token)?,
+        Server::MatrixBot { homeserver, user, token } => matrix_bot::router(&homeserver, user, token)?,
     };
     let (ended, end) = oneshot::channel();
     std::thread::spawn(move || {

@@ -48,7 +48,7 @@ pub(super) struct Brought {
 }
 
 /// An event's fields that concern us.
-pub(super) fn read(event: &TimelineEvent) -> Option<Event> {
+pub(crate) fn read(event: &TimelineEvent) -> Option<Event> {
     serde_json::from_str(event.raw().json().get()).ok()
 }
 

@@ -2,21 +2,21 @@
 //!
 //! What is the platform's own is a [`Platform`], in a file of its name.
 
-use std::{
-    fmt::Write as _,
-    path::{Path, PathBuf},
-};
+use std::{fmt::Write as _, path::Path};
 
 use anyhow::{Context, anyhow};
 use futures_util::future::BoxFuture;
 use reqwest::Client;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use url::Url;
 
-use super::{Ask, Failure, toml_text};
+use super::{
+    Ask, Failure,
+    secret::{Read, SecretPlace, is_empty, variable},
+    toml_text,
+};
 use crate::{
     cli::output::{capital, printable},
-    gateway, secrets,
     wiring::{self, BotCheckError},
 };
 
@@ -60,19 +60,10 @@ pub(super) struct Given<'a> {
     pub(super) api_url: Option<&'a Url>,
 }
 
-/// Where the token is.
-#[derive(Debug)]
-pub(super) enum TokenPlace {
-    Variable(String),
-    File(PathBuf),
-    /// Typed in just now, and to be kept in this file.
-    Typed(SecretString, PathBuf),
-}
-
 /// A bot that is to be written into the configuration.
 pub(super) struct Connected {
     platform: &'static Platform,
-    pub(super) token: TokenPlace,
+    pub(super) token: SecretPlace,
     api_url: Option<Url>,
     allow: Vec<String>,
     /// Who it is, or why that is not known.
@@ -115,23 +106,14 @@ impl Given<'_> {
     /// When its token is nobody's.
     pub(super) async fn connect(&self) -> Result<Option<Connected>, Failure> {
         let Platform { name: platform, key, .. } = self.platform;
-        let (token, found) = match (self.token_env, self.token_file) {
-            (Some(name), _) => {
-                let found = variable(name).ok_or_else(|| format!("{name} is not set here"));
-                (TokenPlace::Variable(name.to_owned()), found)
+        let Some(token) = SecretPlace::given(self.token_env, self.token_file)? else {
+            if self.allow.is_empty() && self.api_url.is_none() {
+                return Ok(None);
             }
-            (None, Some(path)) => {
-                let path = std::path::absolute(path).context("the working directory is unknown")?;
-                let read = std::fs::read_to_string(&path)
-                    .with_context(|| format!("cannot read the bot's token from {}", path.display()))?;
-                (TokenPlace::File(path), Ok(SecretString::from(read.trim())))
-            }
-            (None, None) if self.allow.is_empty() && self.api_url.is_none() => return Ok(None),
-            (None, None) => {
-                let what = format!("which bot? Say --{key}-token-env or --{key}-token-file");
-                return Err(Failure::Usage(what));
-            }
+            let what = format!("which bot? Say --{key}-token-env or --{key}-token-file");
+            return Err(Failure::Usage(what));
         };
+        let found = token.read("bot's token")?;
         if !self.platform.is_built {
             return Err(Failure::Usage(format!("this build cannot talk to {platform}")));
         }
@@ -139,8 +121,8 @@ impl Given<'_> {
             return Err(Failure::Usage(format!("{wrong:?} {}", self.platform.is_nobody())));
         }
         let checked = match found {
-            Ok(token) => self.check(&token).await?,
-            Err(why) => Checked::Unsure(why),
+            Read::Secret(token) => self.check(&token).await?,
+            Read::Missing(why) => Checked::Unsure(why),
         };
         let profile = match checked {
             Checked::Known(profile) => Ok(profile),
@@ -181,7 +163,7 @@ impl Given<'_> {
         Ok(Some(self.connected(token, allow, profile)))
     }
 
-    fn connected(&self, token: TokenPlace, allow: Vec<String>, profile: Result<Profile, String>) -> Connected {
+    fn connected(&self, token: SecretPlace, allow: Vec<String>, profile: Result<Profile, String>) -> Connected {
         Connected { platform: self.platform, token, api_url: self.api_url.cloned(), allow, profile }
     }
 
@@ -201,7 +183,7 @@ impl Given<'_> {
         asked: &mut impl Ask,
         data_dir: &Path,
         found: Option<&SecretString>,
-    ) -> Result<Option<(SecretString, TokenPlace)>, Failure> {
+    ) -> Result<Option<(SecretString, SecretPlace)>, Failure> {
         let Platform { name, token_variable, token_source, .. } = self.platform;
         if let Some(token) = found {
             let options = [
@@ -210,17 +192,17 @@ impl Given<'_> {
                 "no".to_owned(),
             ];
             match asked.pick(&format!("Connect a {name} bot?"), &options)? {
-                0 => return Ok(Some((token.clone(), TokenPlace::Variable((*token_variable).to_owned())))),
+                0 => return Ok(Some((token.clone(), SecretPlace::Variable((*token_variable).to_owned())))),
                 1 => {}
                 _ => return Ok(None),
             }
         }
         let question = format!("A {name} bot's token ({token_source}; it is not shown; empty: no bot):");
         let token = asked.secret_or_nothing(&question)?;
-        if token.expose_secret().is_empty() {
+        if is_empty(&token) {
             return Ok(None);
         }
-        let place = TokenPlace::Typed(token.clone(), data_dir.join(self.platform.token_file()));
+        let place = SecretPlace::Typed(token.clone(), data_dir.join(self.platform.token_file()));
         Ok(Some((token, place)))
     }
 
@@ -241,22 +223,12 @@ impl Given<'_> {
 impl Connected {
     /// Writes a token that was typed in to its file, which only its owner can read.
     pub(super) fn keep_token(&self) -> Result<(), Failure> {
-        let TokenPlace::Typed(token, path) = &self.token else { return Ok(()) };
-        let kept = path.parent().map_or(Ok(()), gateway::make_private_dir).map_err(anyhow::Error::new);
-        kept?;
-        Ok(secrets::keep(path, token).with_context(|| format!("cannot write {}", path.display()))?)
+        self.token.keep()
     }
 
     /// Its section of the configuration.
     pub(super) fn section(&self) -> Result<String, Failure> {
-        let file = |path: &Path| {
-            let path = path.to_str().with_context(|| format!("{} is not UTF-8", path.display()))?;
-            Ok::<_, Failure>(format!("{{ file = {} }}", toml_text(path)?))
-        };
-        let token = match &self.token {
-            TokenPlace::Variable(name) => format!("{{ env = {} }}", toml_text(name)?),
-            TokenPlace::File(path) | TokenPlace::Typed(_, path) => file(path)?,
-        };
+        let token = self.token.reference()?;
         let Platform { name, key, .. } = self.platform;
         let mut text = format!("# A {name} bot: docs/{key}.md.\n[channels.{key}.main]\n");
         let _ = writeln!(text, "token = {token}");
@@ -285,23 +257,10 @@ impl Connected {
                 let _ = writeln!(text, "The {name} bot's token was not checked: {why}.");
             }
         }
-        match &self.token {
-            TokenPlace::Typed(_, path) => {
-                let _ = writeln!(text, "Its token is kept in {}.", path.display());
-            }
-            TokenPlace::Variable(name) if variable(name).is_none() => {
-                let _ = writeln!(text, "Set {name} to its token before you start.");
-            }
-            TokenPlace::Variable(_) | TokenPlace::File(_) => {}
-        }
+        text.push_str(&self.token.advice("token"));
         if self.allow.is_empty() {
             text.push_str("Nobody may write to it yet: write to it, and it tells you the id to put into allow_from.\n");
         }
         text
     }
-}
-
-fn variable(name: &str) -> Option<SecretString> {
-    let value = std::env::var(name).ok()?;
-    Some(value.trim()).filter(|value| !value.is_empty()).map(SecretString::from)
 }

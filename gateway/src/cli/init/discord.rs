@@ -95,8 +95,8 @@ mod tests {
     use super::*;
     use crate::cli::init::{
         Failure,
-        bot::TokenPlace,
         script::{Script, loaded, nowhere},
+        secret::SecretPlace,
     };
 
     const TOKEN: &str = "MTIz.abc_DEF.g-1";
@@ -211,7 +211,7 @@ mod tests {
         let bot = taken(&["1", ""]).await.unwrap();
 
         assert!(bot.section().unwrap().contains("token = { env = \"DISCORD_BOT_TOKEN\" }"));
-        assert!(matches!(taken(&["2", TOKEN, ""]).await.unwrap().token, TokenPlace::Typed(..)));
+        assert!(matches!(taken(&["2", TOKEN, ""]).await.unwrap().token, SecretPlace::Typed(..)));
         assert!(taken(&["3"]).await.is_none());
     }
 

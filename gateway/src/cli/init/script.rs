@@ -1,6 +1,6 @@
 //! Somebody who is asked, for tests, and what comes of it.
 
-use std::{collections::VecDeque, slice};
+use std::collections::VecDeque;
 
 use rejoinder_config::{Config, Environment, Options};
 use secrecy::SecretString;
@@ -47,9 +47,14 @@ pub(super) async fn nowhere() -> Url {
 
 /// What the gateway reads of what was written.
 pub(super) fn loaded(bot: &Connected, token: &str) -> Config {
+    read(&bot.section().unwrap(), token)
+}
+
+/// What the gateway reads of a section, where SOME_TOKEN is `token`.
+pub(super) fn read(section: &str, token: &str) -> Config {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rejoinder.toml");
-    std::fs::write(&path, configuration(&Choice::FrontDesk, slice::from_ref(bot)).unwrap()).unwrap();
+    std::fs::write(&path, configuration(&Choice::FrontDesk, section).unwrap()).unwrap();
     let environment = Environment::from_iter([("SOME_TOKEN", token)]);
     rejoinder_config::load(&Options { path: Some(path), working_dir: folder.path().to_owned(), environment })
         .unwrap()

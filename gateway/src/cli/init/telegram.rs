@@ -73,8 +73,8 @@ mod tests {
     use super::*;
     use crate::cli::init::{
         Failure,
-        bot::TokenPlace,
         script::{Script, loaded, nowhere},
+        secret::SecretPlace,
     };
 
     const TOKEN: &str = "123456:abc_DEF-1";
@@ -172,7 +172,7 @@ mod tests {
         let bot = taken(&["1", ""]).await.unwrap();
 
         assert!(bot.section().unwrap().contains("token = { env = \"TELEGRAM_BOT_TOKEN\" }"));
-        assert!(matches!(taken(&["2", TOKEN, ""]).await.unwrap().token, TokenPlace::Typed(..)));
+        assert!(matches!(taken(&["2", TOKEN, ""]).await.unwrap().token, SecretPlace::Typed(..)));
         assert!(taken(&["3"]).await.is_none());
     }
 

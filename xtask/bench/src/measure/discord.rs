@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     Bench,
-    platform::{Crowds, Through, WARM_UP, samples},
+    platform::{Crowds, SIZES, Through, WARM_UP, samples},
 };
 use crate::{figures::Sample, helper::Helper, serve::Server};
 
@@ -39,7 +39,7 @@ async fn server() -> DiscordServer {
 
 async fn crowds(bench: &Bench, server: &DiscordServer) -> Result<Crowds> {
     server.until_connected().await;
-    Crowds::measure(bench, async |people| {
+    Crowds::measure(bench, SIZES, async |people| {
         let crowd = server.crowd(people).await;
         Ok(server.converse(&crowd, "ping", WARM_UP, bench.length).await)
     })

@@ -18,8 +18,12 @@ use crate::{
 /// Long enough for pools to fill and connections to open.
 pub(super) const WARM_UP: Duration = Duration::from_secs(1);
 
+/// How many people are in the small and in the large crowd, where the server in front is fast.
+pub(super) const SIZES: [usize; 2] = [64, 1000];
+
 /// Both crowds, one after the other.
 pub(super) struct Crowds {
+    sizes: [usize; 2],
     few: Report,
     many: Report,
 }
@@ -31,7 +35,11 @@ impl Crowds {
     /// # Errors
     ///
     /// When it does, or when nobody was answered.
-    pub(super) async fn measure(bench: &Bench, crowd: impl AsyncFn(usize) -> Result<Vec<Duration>>) -> Result<Self> {
+    pub(super) async fn measure(
+        bench: &Bench,
+        sizes: [usize; 2],
+        crowd: impl AsyncFn(usize) -> Result<Vec<Duration>>,
+    ) -> Result<Self> {
         let one = async |people| {
             let mut waits = histogram()?;
             for wait in crowd(people).await? {
@@ -39,7 +47,7 @@ impl Crowds {
             }
             report(&waits, bench.length.as_secs_f64(), b"")
         };
-        Ok(Self { few: one(64).await?, many: one(1000).await? })
+        Ok(Self { sizes, few: one(sizes[0]).await?, many: one(sizes[1]).await? })
     }
 }
 
@@ -79,7 +87,8 @@ impl Through {
 pub(super) fn samples(platform: &str, bare: &Crowds, through: &Through) -> Vec<Sample> {
     let Through { crowds, hooks, idle, loaded } = through;
     let mut samples = Vec::new();
-    let both = [("64", &bare.few, &crowds.few), ("1000", &bare.many, &crowds.many)];
+    let [few, many] = crowds.sizes;
+    let both = [(few, &bare.few, &crowds.few), (many, &bare.many, &crowds.many)];
     for (people, bare, gateway) in both {
         let name = format!("{platform} beside a bare bot or the hooks, {people} conversations");
         let share = gateway.throughput / bare.throughput.min(hooks.throughput);

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use super::{
     Bench,
-    platform::{Crowds, Through, WARM_UP, samples},
+    platform::{Crowds, SIZES, Through, WARM_UP, samples},
 };
 use crate::{figures::Sample, helper::Helper, serve::Server};
 
@@ -35,7 +35,7 @@ async fn double() -> TelegramDouble {
 }
 
 async fn crowds(bench: &Bench, double: &TelegramDouble) -> Result<Crowds> {
-    Crowds::measure(bench, async |people| {
+    Crowds::measure(bench, SIZES, async |people| {
         let measured_from = Instant::now() + WARM_UP;
         let until = measured_from + bench.length;
         let mut crowd = JoinSet::new();

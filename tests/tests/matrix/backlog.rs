@@ -1,0 +1,94 @@
+//! What was said while nobody was there.
+
+use rejoinder_matrix_server::Homeserver;
+use rejoinder_tests::ScriptedAgent;
+use rstest::rstest;
+
+use crate::{Chat, Place, QUIET, patient};
+
+/// D14: the first start begins at now.
+#[tokio::test]
+async fn the_first_start_answers_nothing_from_before_it() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
+    let (account, token) = homeserver.account_with_token("agent").await;
+    let section = crate::matrix(homeserver.url(), &account, QUIET);
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(&account.user).await;
+    homeserver.join(&token, &room).await;
+    ada.says(&room, "old").await;
+
+    let gateway = rejoinder_tests::Gateway::builder().config(&section).config(&agent.section()).start().await;
+    ada.says(&room, "new").await;
+
+    assert_eq!(ada.until_hears(&room, &account.user, 1).await, ["echo new"]);
+    gateway.settles().await;
+    assert_eq!(ada.hears(&room, &account.user).await, ["echo new"]);
+}
+
+/// D4, D9, D14, E1, E6, F5: all of it is answered, in order, once; more than one sync brings, encrypted too.
+#[rstest]
+#[case::in_the_open(Place::Direct, 110)]
+#[case::encrypted(Place::Encrypted, 70)]
+#[tokio::test]
+async fn what_was_said_meanwhile_is_answered_in_order(#[case] place: Place, #[case] messages: usize) {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
+    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let mut gateway = builder.start().await;
+    let chat = Chat::new(homeserver, place, &user).await;
+    chat.is_joined(&user).await;
+    chat.says("hello").await;
+    chat.until_hears(&user, 1).await;
+    gateway.settles().await;
+
+    gateway.kill();
+    for n in 0..messages {
+        chat.says(&format!("{n}")).await;
+    }
+    gateway.restart().await;
+    chat.until_hears(&user, messages + 1).await;
+
+    gateway.settles().await;
+    let expected: Vec<_> = (0..messages).map(|n| format!("echo {n}")).collect();
+    assert_eq!(chat.hears(&user).await[1..], expected);
+}
+
+/// D1, D9, E6, F5: people go on talking while the gateway is killed and restarted: each is answered once, in order.
+#[tokio::test]
+async fn a_restart_while_people_talk_loses_nothing() {
+    const TALK: usize = 20;
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
+    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let mut gateway = builder.start().await;
+    let mut chats = Vec::new();
+    for place in [Place::Direct, Place::Group, Place::Encrypted] {
+        let chat = Chat::new(homeserver, place, &user).await;
+        chat.is_joined(&user).await;
+        chats.push(chat);
+    }
+
+    let talking = async {
+        for n in 0..TALK {
+            for chat in &chats {
+                chat.says(&format!("number {n}")).await;
+            }
+        }
+    };
+    let restarting = async {
+        agent.called(6).await;
+        gateway.kill();
+        gateway.restart().await;
+        agent.called(25).await;
+        gateway.stop().await;
+        gateway.restart().await;
+    };
+    tokio::join!(talking, restarting);
+    for chat in &chats {
+        chat.until_hears(&user, TALK).await;
+    }
+    gateway.settles().await;
+
+    let expected: Vec<_> = (0..TALK).map(|n| format!("echo number {n}")).collect();
+    for chat in &chats {
+        assert_eq!(chat.hears(&user).await, expected);
+    }
+}

@@ -1,0 +1,159 @@
+//! Encrypted rooms and their keys.
+
+use rejoinder_matrix_server::{Fault, Homeserver};
+use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
+
+use crate::{Chat, Place, QUIET, UNREADABLE, matrix, patient};
+
+/// A device that sends without sharing the key and shares it later: the message waits, over a restart too.
+#[tokio::test]
+async fn what_comes_before_its_key_is_answered_when_the_key_comes() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
+    let (builder, user) = patient(homeserver, &agent, "decrypt_patience = \"10m\"\nstreaming = \"off\"").await;
+    let mut gateway = builder.start().await;
+    let way = homeserver.proxy().await;
+    let ada = homeserver.human_through("ada", &way).await;
+    let room = ada.direct(&user).await;
+    ada.until_joined(&room, &user).await;
+
+    way.fails("PUT", "/sendToDevice/", 100, Fault::Hold);
+    ada.says(&room, "late").await;
+    eventually("it waits for the key", async || gateway.log().contains("waiting for a key").then_some(())).await;
+    gateway.stop().await;
+    gateway.restart().await;
+    assert!(agent.calls().is_empty());
+    way.heals();
+    way.release().await;
+
+    assert_eq!(ada.until_hears(&room, &user, 1).await[0].text, "echo late");
+    gateway.settles().await;
+    assert_eq!(ada.hears(&room, &user).await, ["echo late"]);
+}
+
+/// A key that never comes: the person is told, and the next message is answered.
+#[tokio::test]
+async fn what_cannot_be_read_is_said_to_be() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
+    let (builder, user) = patient(homeserver, &agent, "decrypt_patience = \"2s\"\nstreaming = \"off\"").await;
+    let gateway = builder.start().await;
+    let way = homeserver.proxy().await;
+    let ada = homeserver.human_through("ada", &way).await;
+    let room = ada.direct(&user).await;
+    ada.until_joined(&room, &user).await;
+
+    way.fails("PUT", "/sendToDevice/", 100, Fault::Hold);
+    ada.says(&room, "never").await;
+    assert_eq!(ada.until_hears(&room, &user, 1).await[0].text, UNREADABLE);
+    way.heals();
+    ada.forgets_the_room_key(&room).await;
+    ada.says(&room, "again").await;
+
+    assert_eq!(ada.until_hears(&room, &user, 2).await[1].text, "echo again");
+    gateway.settles().await;
+    assert_eq!(agent.calls().len(), 1);
+}
+
+/// The keys with which others begin to encrypt to us are used up: they begin all the same.
+#[tokio::test]
+async fn keys_that_are_used_up_keep_nobody_from_writing() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
+    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let mut gateway = builder.start().await;
+    let chat = Chat::new(homeserver, Place::Encrypted, &user).await;
+    chat.is_joined(&user).await;
+    chat.says("hello").await;
+    chat.until_hears(&user, 1).await;
+    gateway.settles().await;
+
+    // While it is away, nobody brings new ones.
+    gateway.stop().await;
+    let eve = homeserver.person("eve").await;
+    let device = eve.devices_of(&user).await.pop().expect("a device");
+    let used = eve.uses_up_keys(&user, &device).await;
+    let ada = homeserver.human("ada").await;
+    let room = ada.direct(&user).await;
+    ada.says(&room, "is anybody there?").await;
+    gateway.restart().await;
+    ada.until_joined(&room, &user).await;
+    ada.says(&room, "hello").await;
+
+    ada.until_hears(&room, &user, 1).await;
+    gateway.settles().await;
+    assert!(used > 10, "{used} keys were there");
+    assert!(ada.hears(&room, &user).await.contains(&"echo hello".to_owned()));
+}
+
+/// A person verifies the account with their client: the log has the emoji that it shows.
+#[tokio::test]
+async fn a_person_verifies_the_account_by_emoji() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
+    let account = homeserver.account("agent").await;
+    let ada = homeserver.human("ada").await;
+    let list = format!("dm_policy = \"allowlist\"\nallow_from = [\"{}\"]\nstreaming = \"off\"", ada.user());
+    let gateway =
+        Gateway::builder().config(&matrix(homeserver.url(), &account, &list)).config(&agent.section()).start().await;
+    let room = ada.direct(&account.user).await;
+    ada.until_joined(&room, &account.user).await;
+    ada.says(&room, "hello").await;
+    ada.until_hears(&room, &account.user, 1).await;
+
+    let shown = ada.verifies(&account.user).await;
+
+    assert_eq!(shown.len(), 7);
+    eventually("it is verified", async || gateway.log().contains("somebody has verified us").then_some(())).await;
+    let log = gateway.log();
+    let said = log.lines().find(|line| line.contains("somebody verifies us")).expect("the log says so");
+    let positions: Vec<_> = shown.iter().filter_map(|name| said.find(&format!(" {name}"))).collect();
+    assert_eq!(positions.len(), 7, "{shown:?} is not in {said}");
+    gateway.settles().await;
+}
+
+/// The folder with the keys is gone: that is said, and no new device is made in silence.
+#[tokio::test]
+async fn keys_that_are_gone_are_missed_and_the_rest_goes_on() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
+    let account = homeserver.account("agent").await;
+    let mut gateway = Gateway::builder()
+        .config(&matrix(homeserver.url(), &account, QUIET))
+        .config("[channels.webhook.test]\ntoken = \"t\"\n")
+        .config(&agent.section())
+        .start()
+        .await;
+    let ada = homeserver.person("ada").await;
+    let before = ada.devices_of(&account.user).await;
+
+    gateway.stop().await;
+    std::fs::remove_dir_all(gateway.data().join("matrix-test")).expect("the folder is there");
+    gateway.spawn(&[]);
+    eventually("it listens", async || gateway.http().get(gateway.url()).send().await.ok().map(drop)).await;
+    let said = gateway.complains("are gone").await;
+
+    assert!(said.contains("matrix.test") && said.contains("start-anew"), "{said}");
+    assert_eq!(gateway.hook("test", "t").ask("hello").await.words(), "Hello.");
+    assert_eq!(ada.devices_of(&account.user).await, before);
+}
+
+/// The share of what could not be read is counted.
+#[tokio::test]
+async fn what_waits_for_its_key_is_counted() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
+    let (builder, user) = patient(homeserver, &agent, "decrypt_patience = \"1s\"\nstreaming = \"off\"").await;
+    let gateway = builder.start().await;
+    let way = homeserver.proxy().await;
+    let ada = homeserver.human_through("ada", &way).await;
+    let room = ada.direct(&user).await;
+    ada.until_joined(&room, &user).await;
+
+    way.fails("PUT", "/sendToDevice/", 100, Fault::Hold);
+    for n in 0..10 {
+        ada.says(&room, &format!("{n}")).await;
+    }
+    let said = gateway.complains("could not be read").await;
+
+    assert!(said.contains("10 of the last 10 encrypted events"), "{said}");
+    eventually("all are answered", async || (ada.hears(&room, &user).await.len() == 10).then_some(())).await;
+    gateway.settles().await;
+    let metrics = gateway.metrics().await;
+    let counted = "rejoinder_matrix_locked_total{channel=\"matrix.test\",result=\"unreadable\"} 10";
+    assert!(metrics.contains(counted), "{metrics}");
+}

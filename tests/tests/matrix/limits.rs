@@ -1,0 +1,101 @@
+//! Limits of the homeserver.
+
+use std::time::{Duration, Instant};
+
+use rejoinder_matrix_server::{Call, Fault, Homeserver, Proxy, Settings};
+use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
+use serde_json::json;
+
+use crate::{QUIET, matrix};
+
+const SEND: &str = "/send/m.room.message/";
+
+/// What was sent so far.
+fn sends(way: &Proxy) -> Vec<Call> {
+    way.calls().into_iter().filter(|call| call.method == "PUT" && call.path.contains(SEND)).collect()
+}
+
+fn limited(milliseconds: u64) -> Fault {
+    let body = json!({ "errcode": "M_LIMIT_EXCEEDED", "error": "Too Many Requests", "retry_after_ms": milliseconds });
+    Fault::Answer { status: 429, body }
+}
+
+/// H4: a 429 is waited out, and what was refused is sent once.
+#[tokio::test]
+async fn a_limit_is_waited_out() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
+    let (way, account) = (homeserver.proxy().await, homeserver.account("agent").await);
+    let gateway = Gateway::builder().config(&matrix(way.url(), &account, QUIET)).config(&agent.section()).start().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(&account.user).await;
+    ada.until_joined(&room, &account.user).await;
+    way.fails("PUT", SEND, 1, limited(2000));
+
+    ada.says(&room, "hello").await;
+    way.until("it is refused", |call| call.status == 429).await;
+    let refused = Instant::now();
+    ada.until_hears(&room, &account.user, 1).await;
+
+    assert!(refused.elapsed() >= Duration::from_millis(1900), "{:?}", refused.elapsed());
+    gateway.settles().await;
+    assert_eq!(ada.hears(&room, &account.user).await, ["Hello."]);
+    assert_eq!(sends(&way).iter().map(|call| call.status).collect::<Vec<_>>(), [429, 200]);
+}
+
+/// H5: how long the account is blocked survives the process; it is not tried before.
+#[tokio::test]
+async fn a_block_survives_a_restart() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
+    let (way, account) = (homeserver.proxy().await, homeserver.account("agent").await);
+    let mut gateway =
+        Gateway::builder().config(&matrix(way.url(), &account, QUIET)).config(&agent.section()).start().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(&account.user).await;
+    ada.until_joined(&room, &account.user).await;
+    way.fails("PUT", SEND, 1, limited(10_000));
+
+    ada.says(&room, "hello").await;
+    way.until("it is refused", |call| call.status == 429).await;
+    let refused = Instant::now();
+    eventually("the refusal is written down", async || {
+        gateway.explain(&gateway.only_turn()).contains("429").then_some(())
+    })
+    .await;
+    gateway.stop().await;
+    gateway.restart().await;
+    ada.until_hears(&room, &account.user, 1).await;
+
+    assert!(refused.elapsed() >= Duration::from_secs(9), "{:?}", refused.elapsed());
+    gateway.settles().await;
+    assert_eq!(sends(&way).len(), 2);
+}
+
+/// H4: with the limits that Synapse has by itself, answers that are shown while they grow never hold up another one.
+#[tokio::test]
+async fn drafts_leave_room_for_answers() {
+    let homeserver = Homeserver::start(Settings::as_synapse_comes()).await;
+    let model = rejoinder_tests::ModelServer::start().await;
+    let (way, account) = (homeserver.proxy().await, homeserver.account("agent").await);
+    let section = matrix(way.url(), &account, "pace = \"synapse\"");
+    let gateway = Gateway::builder().config(&section).config(&model.section()).start().await;
+    let mut people = Vec::new();
+    for name in ["ada", "bob", "cy"] {
+        people.push(homeserver.person(name).await);
+    }
+    let room = people[0].room("Friends", &[&account.user, people[1].user(), people[2].user()]).await;
+    (people[1].join(&room).await, people[2].join(&room).await);
+    people[0].until_joined(&room, &account.user).await;
+
+    // In threads, so that nobody waits for another one.
+    for person in &people {
+        let root = person.says(&room, "a thread").await;
+        person.says_in_thread(&room, &root, &account.user, "zebra-stream").await;
+    }
+    let words = "one two three four five six seven eight nine ten";
+    let are_whole = async || (people[0].hears(&room, &account.user).await == [words; 3]).then_some(());
+    people[0].until("the whole answers", are_whole).await;
+
+    gateway.settles().await;
+    let sends = sends(&way);
+    assert!(sends.iter().all(|call| call.status == 200), "{sends:?}");
+}

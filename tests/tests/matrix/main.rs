@@ -1,0 +1,140 @@
+//! End to end on Matrix: the real binary, against a Synapse, with people whose clients are not ours.
+
+mod access;
+mod answers;
+mod backlog;
+mod crashes;
+mod crowd;
+mod deferrals;
+mod encrypted;
+mod limits;
+mod outages;
+mod rooms;
+mod setup;
+
+use rejoinder_matrix_server::{Account, Homeserver, Human, Person};
+use rejoinder_tests::{Gateway, GatewayBuilder, ScriptedAgent};
+
+const SILENT: &str = "I have nothing to add to that.";
+const FAILED: &str = "Sorry, I could not finish that. Please try again.";
+const DEFERRAL: &str = "Still working on this.";
+const UNREADABLE: &str = "Sorry, I could not read that message. Please send it again.";
+
+const QUIET: &str = "streaming = \"off\"";
+
+/// The section of the channel `matrix.test` at `url`, which lets everybody in, with more keys.
+fn matrix(url: &str, account: &Account, keys: &str) -> String {
+    let unless_set =
+        |key: &str, value: &str| if keys.contains(key) { String::new() } else { format!("{key} = {value}") };
+    let Account { user, password } = account;
+    let (policy, pace) = (unless_set("dm_policy", "\"open\""), unless_set("pace", "\"server\""));
+    format!(
+        "[channels.matrix.test]\nhomeserver = \"{url}\"\nuser = \"{user}\"\npassword = \"{password}\"\n{policy}\n{pace}\n{keys}\n"
+    )
+}
+
+/// A gateway between an account of `homeserver` and `agent`, to be started.
+async fn between(homeserver: &Homeserver, agent: &ScriptedAgent, keys: &str) -> (GatewayBuilder, String) {
+    let account = homeserver.account("agent").await;
+    let builder = Gateway::builder().config(&matrix(homeserver.url(), &account, keys)).config(&agent.section());
+    (builder, account.user)
+}
+
+/// A gateway that tells nobody that it takes longer, however slow the machine is.
+async fn patient(homeserver: &Homeserver, agent: &ScriptedAgent, keys: &str) -> (GatewayBuilder, String) {
+    let (builder, user) = between(homeserver, agent, keys).await;
+    (builder.config("[guard]\nsoft_deadline = \"off\"\n"), user)
+}
+
+/// Somebody, and the room in which they talk with the account.
+enum Chat {
+    /// In a direct chat.
+    Direct(Person, String),
+    /// In a room with another person.
+    Group(Person, String, String),
+    /// In a direct chat that is encrypted.
+    Encrypted(Human, String),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Direct,
+    Group,
+    Encrypted,
+}
+
+impl Chat {
+    /// Somebody new, who has invited `agent`.
+    async fn new(homeserver: &Homeserver, place: Place, agent: &str) -> Self {
+        match place {
+            Place::Direct => {
+                let ada = homeserver.person("ada").await;
+                let room = ada.direct(agent).await;
+                Self::Direct(ada, room)
+            }
+            Place::Group => {
+                let (ada, bob) = (homeserver.person("ada").await, homeserver.person("bob").await);
+                let room = ada.room("Friends", &[agent, bob.user()]).await;
+                bob.join(&room).await;
+                Self::Group(ada, room, agent.to_owned())
+            }
+            Place::Encrypted => {
+                let ada = homeserver.human("ada").await;
+                let room = ada.direct(agent).await;
+                Self::Encrypted(ada, room)
+            }
+        }
+    }
+
+    /// Returns once `agent` is in the room.
+    async fn is_joined(&self, agent: &str) {
+        match self {
+            Self::Direct(ada, room) | Self::Group(ada, room, _) => ada.until_joined(room, agent).await,
+            Self::Encrypted(ada, room) => ada.until_joined(room, agent).await,
+        }
+    }
+
+    /// Says something that is meant for the account.
+    async fn says(&self, words: &str) {
+        match self {
+            Self::Direct(ada, room) => ada.says(room, words).await,
+            Self::Group(ada, room, agent) => ada.mentions(room, agent, words).await,
+            Self::Encrypted(ada, room) => ada.says(room, words).await,
+        };
+    }
+
+    /// What `agent` has said so far.
+    async fn hears(&self, agent: &str) -> Vec<String> {
+        match self {
+            Self::Direct(ada, room) | Self::Group(ada, room, _) => ada.hears(room, agent).await,
+            Self::Encrypted(ada, room) => ada.hears(room, agent).await,
+        }
+    }
+
+    /// Waits until `agent` has said so many things.
+    async fn until_hears(&self, agent: &str, number: usize) -> Vec<String> {
+        match self {
+            Self::Direct(ada, room) | Self::Group(ada, room, _) => ada.until_hears(room, agent, number).await,
+            Self::Encrypted(ada, room) => {
+                ada.until_hears(room, agent, number).await.into_iter().map(|message| message.text).collect()
+            }
+        }
+    }
+
+    /// Waits until the last thing that `agent` has said reads so.
+    async fn until_last(&self, agent: &str, words: &str) {
+        match self {
+            Self::Direct(ada, room) | Self::Group(ada, room, _) => {
+                let is_said = async || (ada.hears(room, agent).await.last()? == words).then_some(());
+                ada.until(&format!("it says `{words}`"), is_said).await;
+            }
+            Self::Encrypted(ada, room) => {
+                ada.until_sees(room, |messages| {
+                    let last = messages.iter().rev().find(|message| message.sender == agent)?;
+                    (last.text == words).then_some(())
+                })
+                .await;
+            }
+        }
+    }
+}

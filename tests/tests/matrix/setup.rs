@@ -1,0 +1,58 @@
+//! What the account needs, and what is said when it has not got it.
+
+use rejoinder_matrix_server::{Account, Homeserver};
+use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
+
+use crate::{QUIET, matrix, patient};
+
+/// D17: a password that is refused is named, and shown nowhere.
+#[tokio::test]
+async fn a_password_that_is_refused_is_named() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
+    let account = Account { password: "of-no-worth".to_owned(), ..homeserver.account("agent").await };
+    let mut gateway =
+        Gateway::builder().config(&matrix(homeserver.url(), &account, QUIET)).config(&agent.section()).prepare();
+
+    gateway.spawn(&[]);
+    eventually("it listens", async || gateway.http().get(gateway.url()).send().await.ok().map(drop)).await;
+    let said = gateway.complains("refused").await;
+
+    assert!(said.contains("matrix.test"), "{said}");
+    let shown = format!("{}{said}{}", gateway.log(), gateway.metrics().await);
+    assert!(!shown.contains("of-no-worth"), "the password is shown");
+}
+
+/// The device stays over restarts; there is one.
+#[tokio::test]
+async fn a_restart_makes_no_second_device() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
+    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let mut gateway = builder.start().await;
+    let ada = homeserver.person("ada").await;
+    let devices = async || ada.devices_of(&user).await;
+    let before =
+        ada.until("it has a device", async || Some(devices().await).filter(|devices| !devices.is_empty())).await;
+
+    gateway.stop().await;
+    gateway.restart().await;
+    gateway.kill();
+    gateway.restart().await;
+
+    assert_eq!((devices().await, before.len()), (before.clone(), 1));
+}
+
+/// What is written of the account is for its owner alone.
+#[cfg(unix)]
+#[tokio::test]
+async fn the_session_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
+    let (builder, _) = patient(homeserver, &agent, QUIET).await;
+    let gateway = builder.start().await;
+
+    let mode = |path: &str| {
+        let path = gateway.data().join("matrix-test").join(path);
+        std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777
+    };
+    assert_eq!((mode(""), mode("session.json")), (0o700, 0o600));
+}

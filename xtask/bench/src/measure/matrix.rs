@@ -1,0 +1,48 @@
+//! Conversations on Matrix, end to end against a Synapse without limits.
+
+use anyhow::Result;
+use rejoinder_matrix_server::{Homeserver, Settings};
+
+use super::{
+    Bench,
+    platform::{Crowds, Through, WARM_UP, samples},
+};
+use crate::{figures::Sample, helper::Helper, serve::Server};
+
+/// Synapse makes some tens of rooms and messages a second.
+const SIZES: [usize; 2] = [8, 64];
+
+pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
+    let homeserver = Homeserver::start(Settings::default()).await;
+    let (account, token) = homeserver.account_with_token("agent").await;
+    let bot = Server::MatrixBot { homeserver: homeserver.url().to_owned(), user: account.user.clone(), token };
+    let bot = Helper::start(&bot).await?;
+    let bare = crowds(bench, &homeserver, &account.user).await?;
+    drop((bot, homeserver));
+
+    let homeserver = Homeserver::start(Settings::default()).await;
+    let account = homeserver.account("agent").await;
+    let section = format!(
+        "[channels.matrix.bench]\nhomeserver = \"{}\"\nuser = \"{}\"\npassword = \"{}\"\npace = \"server\"\ndm_policy = \"open\"\nstreaming = \"off\"\nread_receipts = \"off\"\n",
+        homeserver.url(),
+        account.user,
+        account.password
+    );
+    let through = Through::measure(bench, &section, async || crowds(bench, &homeserver, &account.user).await).await?;
+    Ok(samples("Matrix", &bare, &through))
+}
+
+async fn crowds(bench: &Bench, homeserver: &Homeserver, agent: &str) -> Result<Crowds> {
+    Crowds::measure(bench, SIZES, async |people| {
+        let ada = homeserver.person("ada").await;
+        let mut rooms = Vec::with_capacity(people);
+        for _ in 0..people {
+            rooms.push(ada.direct(agent).await);
+        }
+        for room in &rooms {
+            ada.until_joined(room, agent).await;
+        }
+        Ok(ada.converse(&rooms, agent, "ping", WARM_UP, bench.length).await)
+    })
+    .await
+}
