@@ -47,5 +47,9 @@ fn filter(level: LogLevel) -> Targets {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    Targets::new().with_default(ours.min(LevelFilter::WARN)).with_target("rejoinder", ours)
+    let libraries = ours.min(LevelFilter::WARN);
+    // To it, every question that has no answer is an error, and an account without a backup worth a warning at each sync.
+    // What matters of that the adapter says.
+    let matrix = if ours >= LevelFilter::DEBUG { libraries } else { LevelFilter::OFF };
+    Targets::new().with_default(libraries).with_target("matrix_sdk", matrix).with_target("rejoinder", ours)
 }

@@ -51,11 +51,7 @@ mod sync;
 mod trust;
 mod verification;
 
-use std::{
-    fmt,
-    sync::{Arc, PoisonError, RwLock},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use matrix_sdk::Client;
@@ -64,6 +60,7 @@ use rejoinder_core::{
     Attachment, Backoff, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef,
     Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock, TurnId,
 };
+use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use self::{
@@ -84,6 +81,9 @@ use self::{
 /// The cursor that remembers our device.
 const DEVICE: &str = "device";
 
+/// How long a delivery waits for the session.
+const OPENED_WITHIN: Duration = Duration::from_secs(2);
+
 /// How many turns' events are remembered.
 const TURNS: usize = 4096;
 
@@ -94,7 +94,7 @@ pub struct Matrix {
     clock: SharedClock,
     http: reqwest::Client,
     pulse: Pulse,
-    session: RwLock<Option<Arc<Session>>>,
+    session: watch::Sender<Option<Arc<Session>>>,
     memory: Memory,
     said: Said,
     questions: Questions,
@@ -142,7 +142,7 @@ impl Matrix {
             clock,
             http,
             pulse: Pulse::default(),
-            session: RwLock::new(None),
+            session: watch::Sender::new(None),
             memory: Memory::default(),
             said: Said::default(),
             questions: Questions::default(),
@@ -155,11 +155,18 @@ impl Matrix {
     }
 
     fn session(&self) -> Option<Arc<Session>> {
-        self.session.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.session.borrow().clone()
+    }
+
+    /// The session; at a start it is waited for.
+    async fn session_soon(&self) -> Option<Arc<Session>> {
+        let mut opened = self.session.subscribe();
+        let opening = opened.wait_for(Option::is_some);
+        tokio::time::timeout(OPENED_WITHIN, opening).await.ok()?.ok()?.clone()
     }
 
     fn set_session(&self, session: Option<Arc<Session>>) {
-        *self.session.write().unwrap_or_else(PoisonError::into_inner) = session;
+        self.session.send_replace(session);
     }
 
     /// The session is over.

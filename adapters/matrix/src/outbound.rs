@@ -66,7 +66,7 @@ impl Matrix {
         if delivery.action().is_draft_of(self.options.streaming) {
             return Err(DeliveryError::Unsupported("drafts are not shown".to_owned()));
         }
-        let place = self.place(delivery)?;
+        let place = self.place(delivery).await?;
         if let Some(receipt) = self.sent_before(&place).await? {
             return Ok(receipt);
         }
@@ -82,10 +82,10 @@ impl Matrix {
         Ok(receipt)
     }
 
-    fn place<'a>(&self, delivery: &'a Delivery) -> Result<Place<'a>, DeliveryError> {
+    async fn place<'a>(&self, delivery: &'a Delivery) -> Result<Place<'a>, DeliveryError> {
         let chat = &*delivery.conversation().chat;
         let room = RoomId::parse(chat).map_err(|_| DeliveryError::Refused(format!("`{chat}` is no room")))?;
-        let session = self.session().ok_or_else(|| DeliveryError::NotSent {
+        let session = self.session_soon().await.ok_or_else(|| DeliveryError::NotSent {
             retry_after: Some(NOT_CONNECTED),
             detail: "there is no session with the homeserver yet".to_owned(),
         })?;

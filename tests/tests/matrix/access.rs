@@ -48,7 +48,8 @@ async fn in_a_room_those_on_the_list_are_answered() {
     ada.until_hears(&room, &user, 1).await;
 
     gateway.settles().await;
-    assert_eq!(ada.hears(&room, &user).await, ["echo from ada"]);
+    let heard = ada.hears(&room, &user).await;
+    assert!(matches!(&heard[..], [only] if only.ends_with("from ada")), "{heard:?}");
 }
 
 /// A whole server is let in at once.

@@ -103,10 +103,15 @@ impl Chat {
         };
     }
 
-    /// What `agent` has said so far.
+    /// What `agent` has said so far. In a room, the agent is told who says what, and says it back: that is left out.
     async fn hears(&self, agent: &str) -> Vec<String> {
         match self {
-            Self::Direct(ada, room) | Self::Group(ada, room, _) => ada.hears(room, agent).await,
+            Self::Direct(ada, room) => ada.hears(room, agent).await,
+            Self::Group(ada, room, _) => {
+                let name = ada.user().trim_start_matches('@').split(':').next().unwrap_or_default();
+                let said = ada.hears(room, agent).await;
+                said.into_iter().map(|text| text.replacen(&format!("{name}: "), "", 1)).collect()
+            }
             Self::Encrypted(ada, room) => ada.hears(room, agent).await,
         }
     }

@@ -81,11 +81,25 @@ impl Matrix {
             begin = from.begin(&events, session.me());
         }
         events.drain(..begin.unwrap_or(0));
+        let events = without_what_was_said_behind_our_back(events, session.me());
         for together in events.chunks(TOGETHER) {
             self.take_in(session, intake, room, together, shutdown).await?;
         }
         Ok(())
     }
+}
+
+/// Events without those that others said while we were out of the room.
+fn without_what_was_said_behind_our_back(events: Vec<TimelineEvent>, me: &str) -> Vec<TimelineEvent> {
+    let mut is_out = false;
+    let mut concerns_us = |event: &TimelineEvent| {
+        let membership = read(event).and_then(|event| event.membership_of(me));
+        if let Some((now, _)) = &membership {
+            is_out = !matches!(&**now, "invite" | "join");
+        }
+        membership.is_some() || !is_out
+    };
+    events.into_iter().filter(|event| concerns_us(event)).collect()
 }
 
 /// Where a room's events begin to concern us.
@@ -164,6 +178,24 @@ mod tests {
         assert_eq!(after("$2").begin(&events, ME), Some(2));
         assert_eq!(after("$3").begin(&events, ME), Some(3));
         assert_eq!(after("$0").begin(&events, ME), None);
+    }
+
+    #[test]
+    fn what_is_said_behind_our_back_does_not_concern_us() {
+        let events = vec![
+            said("$1"),
+            member("$2", "leave", "join"),
+            said("$3"),
+            member("$4", "invite", "leave"),
+            said("$5"),
+            member("$6", "join", "invite"),
+            said("$7"),
+        ];
+
+        let left = without_what_was_said_behind_our_back(events, ME);
+
+        let ids: Vec<_> = left.iter().filter_map(read).map(|event| event.event_id).collect();
+        assert_eq!(ids, ["$1", "$2", "$4", "$5", "$6", "$7"]);
     }
 
     #[test]
