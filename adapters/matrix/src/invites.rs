@@ -34,6 +34,7 @@ pub(crate) struct Doors {
     tried: Mutex<HashMap<OwnedRoomId, (u32, Timestamp)>>,
     moved: Mutex<HashSet<OwnedRoomId>>,
     ignored: Mutex<HashSet<OwnedRoomId>>,
+    invited: Mutex<HashSet<OwnedRoomId>>,
 }
 
 impl Doors {
@@ -51,6 +52,20 @@ impl Doors {
 
     fn is_in(&self, room: &RoomId) {
         self.tried.lock().unwrap_or_else(PoisonError::into_inner).remove(room);
+        self.invited.lock().unwrap_or_else(PoisonError::into_inner).remove(room);
+    }
+
+    /// We are invited: what failed without an invitation is tried at once.
+    fn note_invited(&self, room: &RoomId) {
+        if self.invited.lock().unwrap_or_else(PoisonError::into_inner).insert(room.to_owned()) {
+            self.tried.lock().unwrap_or_else(PoisonError::into_inner).remove(room);
+        }
+    }
+
+    /// How long until a room is tried again, if one is.
+    pub(crate) fn next_try(&self, now: Timestamp) -> Option<Duration> {
+        let tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
+        tried.values().filter(|(_, next)| *next > now).map(|(_, next)| next.since(now)).min()
     }
 
     /// Whether this is the first time that an invitation is left as it is.
@@ -106,6 +121,7 @@ impl Matrix {
                 }
                 continue;
             }
+            self.doors.note_invited(room.room_id());
             if self.doors.may_try(room.room_id(), now) {
                 let joined = tokio::time::timeout(JOIN, room.join()).await;
                 self.note_joined(room.room_id(), joined.map(|joined| joined.map_err(|error| error.to_string())), now);
@@ -180,4 +196,30 @@ impl Matrix {
 
 pub(crate) fn is_joined(room: &Room) -> bool {
     room.state() == matrix_sdk::RoomState::Joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    #[test]
+    fn a_room_that_is_closed_is_tried_again_and_at_once_when_we_are_invited() {
+        let (doors, room) = (Doors::default(), RoomId::parse("!a:example.org").expect("a room"));
+
+        doors.failed(&room, at(0));
+        assert!(!doors.may_try(&room, at(4)) && doors.may_try(&room, at(5)));
+        assert_eq!(doors.next_try(at(2)), Some(Duration::from_secs(3)));
+        assert_eq!(doors.next_try(at(9)), None, "it was not tried again when it could be: it is gone");
+        doors.note_invited(&room);
+        assert!(doors.may_try(&room, at(1)));
+        doors.failed(&room, at(1));
+        doors.note_invited(&room);
+        assert!(!doors.may_try(&room, at(2)), "it is the same invitation");
+        doors.is_in(&room);
+        assert_eq!(doors.next_try(at(2)), None);
+    }
 }

@@ -87,11 +87,14 @@ impl Matrix {
                 }
             };
             backoff.reset();
-            wait = self.options.sync_timeout;
             if self.store(session, intake, &response, stored.as_deref(), shutdown).await.is_err() {
                 return Ok(());
             }
             stored = Some(response.next_batch);
+            wait = self.doors.next_try(self.clock.now()).map_or(self.options.sync_timeout, |next| {
+                // A room that could not be joined is tried again then.
+                next.clamp(Duration::from_secs(1), self.options.sync_timeout)
+            });
             self.pulse.beats(self.clock.now());
         }
         Ok(())

@@ -151,7 +151,7 @@ async fn what_waits_for_its_key_is_counted() {
     let said = gateway.complains("could not be read").await;
 
     assert!(said.contains("10 of the last 10 encrypted events"), "{said}");
-    eventually("all are answered", async || (ada.hears(&room, &user).await.len() == 10).then_some(())).await;
+    ada.until_hears(&room, &user, 10).await;
     gateway.settles().await;
     let metrics = gateway.metrics().await;
     let counted = "rejoinder_matrix_locked_total{channel=\"matrix.test\",result=\"unreadable\"} 10";
