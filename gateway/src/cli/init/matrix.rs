@@ -12,7 +12,6 @@ use url::Url;
 
 use super::{
     Ask, Failure,
-    bot::capital,
     secret::{Read, SecretPlace, is_empty},
     toml_text,
 };
