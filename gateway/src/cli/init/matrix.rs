@@ -16,7 +16,7 @@ use super::{
     toml_text,
 };
 use crate::{
-    cli::output::printable,
+    cli::output::{capital, printable},
     wiring::{self, BotCheckError, MatrixAccount, MatrixLogin},
 };
 
