@@ -41,7 +41,8 @@ use url::Url;
 use crate::secrets::{self, MadeToken};
 
 pub(crate) use self::contacts::{
-    AgentContact, DiscordContact, ModelServer, TelegramContact, agent_contacts, discord_contacts, telegram_contacts,
+    AgentContact, DiscordContact, MatrixContact, ModelServer, TelegramContact, agent_contacts, discord_contacts,
+    matrix_contacts, telegram_contacts,
 };
 
 /// The most bytes of one attachment that an agent is given, where no channel says more.
@@ -180,6 +181,15 @@ pub(crate) struct MatrixAccount {
     pub(crate) display_name: Option<String>,
     /// The device of an access token.
     pub(crate) device: Option<String>,
+}
+
+/// How a Matrix account stands that the gateway is to use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MatrixStanding {
+    /// Its device is the gateway's own, where there is one yet.
+    pub(crate) account: MatrixAccount,
+    /// Whether the account has signed that device; `None`: it has no keys yet.
+    pub(crate) is_signed: Option<bool>,
 }
 
 /// How a Matrix account is proved.
@@ -333,6 +343,27 @@ pub(crate) async fn check_matrix(
     #[cfg(not(feature = "matrix"))]
     {
         let _ = (http, homeserver, user, login);
+        std::future::ready(Err(BotCheckError::Unreachable("this build cannot talk to Matrix".to_owned()))).await
+    }
+}
+
+/// Asks how the account `name` of the configuration stands. Nothing is changed.
+///
+/// # Errors
+/// When it cannot be used as it is, or nobody answers.
+pub(crate) async fn matrix_standing(
+    http: &reqwest::Client,
+    data_dir: &Path,
+    name: &str,
+    account: &rejoinder_config::Matrix,
+) -> Result<MatrixStanding, BotCheckError> {
+    #[cfg(feature = "matrix")]
+    {
+        matrix::standing(http, data_dir, name, account).await
+    }
+    #[cfg(not(feature = "matrix"))]
+    {
+        let _ = (http, data_dir, name, account);
         std::future::ready(Err(BotCheckError::Unreachable("this build cannot talk to Matrix".to_owned()))).await
     }
 }

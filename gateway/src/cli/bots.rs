@@ -1,7 +1,7 @@
 //! A bot as its platform knows it, in words and in characters that can be printed.
 
 use super::output::printable;
-use crate::wiring::{DiscordBot, TelegramBot};
+use crate::wiring::{DiscordBot, MatrixAccount, TelegramBot};
 
 /// Who it is.
 pub(super) fn telegram(bot: &TelegramBot) -> String {
@@ -26,6 +26,15 @@ pub(super) const fn telegram_in_groups(bot: &TelegramBot) -> &'static str {
 pub(super) fn discord(bot: &DiscordBot) -> String {
     let (name, username) = (printable(&bot.name), printable(&bot.username));
     if name == username { name } else { format!("{name} ({username})") }
+}
+
+/// Who it is.
+pub(super) fn matrix(account: &MatrixAccount) -> String {
+    let user = printable(&account.user);
+    match &account.display_name {
+        Some(name) => format!("{} ({user})", printable(name)),
+        None => user,
+    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod agents;
 mod data;
 mod discord;
 mod gateway;
+mod matrix;
 mod settings;
 mod telegram;
 
@@ -34,7 +35,8 @@ pub(super) struct Doctor {
 const HELP: &str = "\
 Each line is a finding: ok, warning or wrong, what it is about, what was found and what to do. It looks at the \
 configuration, the data directory, the database, the gateway (whether one runs or not), the agents, and the accounts \
-at Discord and Telegram. Nothing is changed and nobody is written to. Who is asked has 10 seconds to answer.
+at Discord, Matrix and Telegram. Nothing is changed and nobody is written to. Who is asked has 10 seconds \
+to answer, a homeserver 30.
 
 Run it as the gateway's user, with the gateway's --config and --data, and with the variables that the configuration \
 names.
@@ -189,6 +191,9 @@ async fn look(config: &Config, data_dir: &Path, report: &mut Report) -> Result<(
     }
     for bot in wiring::discord_contacts(config) {
         checks.push_back(discord::look(bot, &http).boxed());
+    }
+    for account in wiring::matrix_contacts(config, data_dir) {
+        checks.push_back(matrix::look(account, &http).boxed());
     }
     for bot in wiring::telegram_contacts(config) {
         checks.push_back(telegram::look(bot, is_held, &http).boxed());

@@ -1,15 +1,17 @@
 //! Those elsewhere whom a gateway needs, for whoever asks after them.
 
+use std::path::Path;
+
 use rejoinder_agents::{Knows, ModelsError};
-use rejoinder_config::{Agent, Config, GroupPolicy, OpenAi, UpdateMode};
+use rejoinder_config::{Agent, Config, GroupPolicy, Matrix, OpenAi, UpdateMode};
 use rejoinder_core::ChannelId;
 use reqwest::Client;
 use secrecy::SecretString;
 use url::Url;
 
 use super::{
-    BotCheckError, CHECK_TIMEOUT, DiscordBot, HAS_DISCORD, HAS_TELEGRAM, TelegramBot, TelegramPosting, check_discord,
-    check_telegram, check_telegram_posting,
+    BotCheckError, CHECK_TIMEOUT, DiscordBot, HAS_DISCORD, HAS_MATRIX, HAS_TELEGRAM, MatrixStanding, TelegramBot,
+    TelegramPosting, check_discord, check_telegram, check_telegram_posting, matrix_standing,
 };
 
 /// An agent of the configuration.
@@ -126,6 +128,36 @@ pub(crate) fn discord_contacts(config: &Config) -> Vec<DiscordContact<'_>> {
         wants_content: bot.message_content,
         api_url: &bot.api_url,
         token: bot.token.get(),
+    });
+    contacts.collect()
+}
+
+/// A Matrix account of the configuration.
+pub(crate) struct MatrixContact<'a> {
+    pub(crate) channel: ChannelId,
+    name: &'a str,
+    account: &'a Matrix,
+    data_dir: &'a Path,
+}
+
+impl MatrixContact<'_> {
+    /// Asks how it stands.
+    ///
+    /// # Errors
+    /// When it cannot be used as it is, or nobody answers.
+    pub(crate) async fn ask(&self, http: &Client) -> Result<MatrixStanding, BotCheckError> {
+        matrix_standing(http, self.data_dir, self.name, self.account).await
+    }
+}
+
+/// The Matrix accounts; none where this build has no Matrix.
+pub(crate) fn matrix_contacts<'a>(config: &'a Config, data_dir: &'a Path) -> Vec<MatrixContact<'a>> {
+    let accounts = config.channels.matrix.iter().filter(|_| HAS_MATRIX);
+    let contacts = accounts.map(|(name, account)| MatrixContact {
+        channel: ChannelId::new("matrix", name),
+        name,
+        account,
+        data_dir,
     });
     contacts.collect()
 }

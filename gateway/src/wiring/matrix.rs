@@ -1,6 +1,10 @@
 //! Accounts on Matrix homeservers.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::Router;
 use rejoinder_config::{
@@ -8,13 +12,14 @@ use rejoinder_config::{
 };
 use rejoinder_core::{ChannelAdapter, ChannelId};
 use rejoinder_matrix::{
-    AutoJoin, CheckError, Login, Matrix, MatrixOptions, ReadReceipts, Streaming, check as ask, discover as find,
+    AccountProfile, AutoJoin, CheckError, Login, Matrix, MatrixOptions, ReadReceipts, Streaming, check as ask,
+    discover as find, standing as stand,
 };
 use reqwest::Client;
 use secrecy::SecretString;
 use url::Url;
 
-use super::{BotCheckError, Bots, MatrixAccount, MatrixLogin, Wiring, WiringError};
+use super::{BotCheckError, Bots, MatrixAccount, MatrixLogin, MatrixStanding, Wiring, WiringError};
 
 /// How long asking whether an account works may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
@@ -23,7 +28,7 @@ pub(super) fn accounts(wiring: &Wiring<'_>, http: &Client) -> Result<Bots, Wirin
     let mut channels: Vec<Arc<dyn ChannelAdapter>> = Vec::new();
     for (name, account) in &wiring.config.channels.matrix {
         let channel = ChannelId::new("matrix", name);
-        let options = options(account, &wiring.data_dir.join(format!("matrix-{name}")));
+        let options = options(account, &folder(wiring.data_dir, name));
         let account = Matrix::new(channel.clone(), options, Arc::clone(wiring.clock), http.clone())
             .map_err(|error| WiringError::Bot { channel, reason: error.to_string() })?;
         channels.push(Arc::new(account));
@@ -32,7 +37,11 @@ pub(super) fn accounts(wiring: &Wiring<'_>, http: &Client) -> Result<Bots, Wirin
     Ok(Bots { channels, routes: Router::new() })
 }
 
-/// `folder`: where what belongs to the device is kept.
+/// Where what belongs to the device of the account `name` is kept.
+fn folder(data_dir: &Path, name: &str) -> PathBuf {
+    data_dir.join(format!("matrix-{name}"))
+}
+
 fn options(account: &Configured, folder: &Path) -> MatrixOptions {
     let defaults = MatrixOptions::default();
     MatrixOptions {
@@ -84,15 +93,32 @@ pub(super) async fn check(
         MatrixLogin::Password(password) => Login::Password(password.clone()),
         MatrixLogin::AccessToken(token) => Login::AccessToken(token.clone()),
     };
-    let Ok(checked) = tokio::time::timeout(CHECK_TIMEOUT, ask(http, homeserver, user, &login)).await else {
+    in_time(ask(http, homeserver, user, &login)).await.map(MatrixAccount::from)
+}
+
+pub(super) async fn standing(
+    http: &Client,
+    data_dir: &Path,
+    name: &str,
+    account: &Configured,
+) -> Result<MatrixStanding, BotCheckError> {
+    let stands = in_time(stand(http, &options(account, &folder(data_dir, name)))).await?;
+    Ok(MatrixStanding { account: stands.account.into(), is_signed: stands.is_signed })
+}
+
+async fn in_time<T>(asked: impl Future<Output = Result<T, CheckError>>) -> Result<T, BotCheckError> {
+    let Ok(asked) = tokio::time::timeout(CHECK_TIMEOUT, asked).await else {
         return Err(BotCheckError::Unreachable("the homeserver cannot be reached: it does not answer".to_owned()));
     };
-    match checked {
-        Ok(account) => {
-            Ok(MatrixAccount { user: account.user, display_name: account.display_name, device: account.device })
-        }
-        Err(error @ CheckError::Unreachable(_)) => Err(BotCheckError::Unreachable(error.to_string())),
-        Err(error @ CheckError::Refused(_)) => Err(BotCheckError::Wrong(error.to_string())),
+    asked.map_err(|error| match error {
+        CheckError::Unreachable(_) => BotCheckError::Unreachable(error.to_string()),
+        CheckError::Refused(_) | CheckError::Lost(_) => BotCheckError::Wrong(error.to_string()),
+    })
+}
+
+impl From<AccountProfile> for MatrixAccount {
+    fn from(account: AccountProfile) -> Self {
+        Self { user: account.user, display_name: account.display_name, device: account.device }
     }
 }
 

@@ -16,7 +16,10 @@ use super::{
     toml_text,
 };
 use crate::{
-    cli::output::{capital, printable},
+    cli::{
+        bots,
+        output::{capital, printable},
+    },
     wiring::{self, BotCheckError, MatrixAccount, MatrixLogin},
 };
 
@@ -182,7 +185,7 @@ impl MatrixArgs {
             }
         };
         if let Ok(account) = &account {
-            asked.say(&format!("This is {}.", introduction(account)))?;
+            asked.say(&format!("This is {}.", bots::matrix(account)))?;
         }
         let question = "The key or the passphrase of its recovery, with which it reads what was encrypted before \
                         (not shown; empty: none):";
@@ -281,14 +284,6 @@ async fn check(homeserver: &Url, user: &str, proof: &Proof) -> Result<Checked, F
     })
 }
 
-fn introduction(account: &MatrixAccount) -> String {
-    let user = printable(&account.user);
-    match &account.display_name {
-        Some(name) => format!("{} ({user})", printable(name)),
-        None => user,
-    }
-}
-
 impl Connected {
     /// Writes secrets that were typed in to their files, which only their owner can read.
     pub(super) fn keep_secrets(&self) -> Result<(), Failure> {
@@ -320,7 +315,7 @@ impl Connected {
         let mut text = String::new();
         match &self.account {
             Ok(account) => {
-                let _ = writeln!(text, "The Matrix account is {}.", introduction(account));
+                let _ = writeln!(text, "The Matrix account is {}.", bots::matrix(account));
                 if let Some(device) = &account.device {
                     let device = printable(device);
                     let _ = writeln!(text, "It will be device {device}: nothing else may use its access token.");

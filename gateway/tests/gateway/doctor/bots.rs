@@ -1,4 +1,4 @@
-//! Accounts at Discord and Telegram.
+//! Accounts at Discord, Matrix and Telegram.
 
 #[cfg(feature = "discord")]
 mod discord {
@@ -66,6 +66,75 @@ mod discord {
 
         assert_eq!(visit.code, Some(1));
         visit.must_find("discord.main", "wrong", &["cannot be reached", "channels.discord.main.api_url"]);
+    }
+}
+
+#[cfg(feature = "matrix")]
+mod matrix {
+    use rejoinder_matrix_server::{Account, Homeserver};
+
+    use crate::{
+        doctor::{Visit, folder, nobody},
+        support::{Echo, PATIENCE, TestGateway},
+    };
+
+    fn section(homeserver: &str, account: &Account) -> String {
+        let Account { user, password } = account;
+        format!("[channels.matrix.main]\nhomeserver = \"{homeserver}\"\nuser = \"{user}\"\npassword = \"{password}\"\n")
+    }
+
+    async fn visit(homeserver: &str, account: &Account) -> Visit {
+        let visit = Visit::to(folder(&section(homeserver, account)).await.path()).await;
+        assert!(!format!("{:?}", visit.findings).contains(&account.password), "{:?}", visit.findings);
+        visit
+    }
+
+    #[tokio::test]
+    async fn an_account_is_known_before_a_gateway_uses_it() {
+        let homeserver = Homeserver::shared().await;
+        let account = homeserver.account("agent").await;
+
+        let right = visit(homeserver.url(), &account).await;
+        let wrong = visit(homeserver.url(), &Account { password: "revoked".to_owned(), ..account.clone() }).await;
+
+        assert_eq!((right.code, wrong.code), (Some(0), Some(1)));
+        right.must_find("matrix.main", "ok", &[&account.user, "no device yet"]);
+        wrong.must_find("matrix.main", "wrong", &["the homeserver refused", "docs/matrix.md"]);
+    }
+
+    #[tokio::test]
+    async fn the_device_of_a_gateway_is_looked_at_and_missed() {
+        let homeserver = Homeserver::shared().await;
+        let account = homeserver.account("agent").await;
+        let config = section(homeserver.url(), &account);
+        let gateway = TestGateway::begun(tempfile::tempdir().unwrap(), Echo::at_once(), &config).await;
+        let signing = async {
+            loop {
+                let visit = Visit::of(&gateway).await;
+                if visit.found("matrix.main", "ok", &["has signed its device"]) {
+                    return visit;
+                }
+            }
+        };
+
+        let beside = tokio::time::timeout(PATIENCE, signing).await.expect("the device is signed");
+        let data = gateway.stopped().await;
+        std::fs::remove_file(data.path().join("matrix-main/matrix-sdk-crypto.sqlite3")).unwrap();
+        let without_keys = Visit::to(data.path()).await;
+
+        assert!(!beside.found("matrix.main", "ok", &["no device yet"]), "{:?}", beside.findings);
+        beside.must_find("matrix.main", "ok", &[&account.user, "device "]);
+        without_keys.must_find("matrix.main", "wrong", &["are gone from", "start-anew"]);
+    }
+
+    #[tokio::test]
+    async fn a_homeserver_that_cannot_be_reached_is_wrong() {
+        let account = Account { user: "@agent:example.org".to_owned(), password: "sesame".to_owned() };
+
+        let visit = visit(&format!("http://{}", nobody().await), &account).await;
+
+        assert_eq!(visit.code, Some(1));
+        visit.must_find("matrix.main", "wrong", &["cannot be reached", "channels.matrix.main.homeserver"]);
     }
 }
 
