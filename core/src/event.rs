@@ -185,6 +185,14 @@ impl InboundEvent {
         self.amends == Some(Amends::Withdraws)
     }
 
+    /// Whether `later` may change what `self` said: it was said in the same chat, by the same person. Who may take back
+    /// the words of another one, the platform knows.
+    #[must_use]
+    pub fn may_be_amended_by(&self, later: &Self) -> bool {
+        let is_theirs = later.is_withdrawn() || self.sender.id == later.sender.id;
+        is_theirs && self.conversation.chat == later.conversation.chat
+    }
+
     /// The event that a waiting turn has once `self` was amended by `later`.
     #[must_use]
     pub fn amended_by(&self, later: &Self) -> Self {

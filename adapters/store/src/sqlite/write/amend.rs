@@ -28,7 +28,7 @@ pub(super) async fn accept(connection: &mut SqliteConnection, new: &NewEvent) ->
         return Ok(stored);
     }
     let is_edit = matches!(new.event.amends, Some(Amends::Replaces | Amends::Withdraws));
-    let earlier = find(connection, &new.event).await?;
+    let earlier = find(connection, &new.event).await?.filter(|earlier| earlier.event.may_be_amended_by(&new.event));
     // An edit that comes after a later one says what was said before.
     let changed =
         earlier.filter(|earlier| earlier.is_waiting && !(is_edit && new.event.revision < earlier.event.revision));
