@@ -11,8 +11,8 @@ use url::Url;
 
 use crate::{
     errors,
-    options::Login,
-    session::{SessionError, builder, who_am_i},
+    options::{Login, MatrixOptions},
+    session::{self, SessionError, builder, who_am_i},
 };
 
 /// How long asking a server for its homeserver may take.
@@ -29,9 +29,21 @@ pub struct AccountProfile {
     pub device: Option<String>,
 }
 
+/// How an account stands that a gateway is to use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccountStanding {
+    /// Who it is, and the gateway's device where there is one already.
+    pub account: AccountProfile,
+    /// Whether the account has signed that device; `None`: the homeserver knows no keys of it yet.
+    pub is_signed: Option<bool>,
+}
+
 /// Why an account does not work.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
+    /// What belongs to the gateway's device is not where it was.
+    #[error("{0}")]
+    Lost(String),
     /// The homeserver does not accept the password or the token.
     #[error("the homeserver refused: {0}")]
     Refused(String),
@@ -44,9 +56,8 @@ impl From<SessionError> for CheckError {
     fn from(error: SessionError) -> Self {
         match error {
             SessionError::Unauthorized(detail) => Self::Refused(detail),
-            SessionError::Unreachable { detail, .. } | SessionError::Lost(detail) | SessionError::Failed(detail) => {
-                Self::Unreachable(detail)
-            }
+            SessionError::Lost(detail) => Self::Lost(detail),
+            SessionError::Unreachable { detail, .. } | SessionError::Failed(detail) => Self::Unreachable(detail),
         }
     }
 }
@@ -73,6 +84,41 @@ pub async fn check(
             Ok(AccountProfile { user: me.user_id.to_string(), display_name, device })
         }
     }
+}
+
+/// Asks how the account of a configuration stands, beside a gateway that uses it or before the first one does.
+/// Nothing is changed: where the gateway has a session, it is asked with that.
+///
+/// # Errors
+/// When the account cannot be used as it is, or the homeserver cannot be asked.
+pub async fn standing(http: &reqwest::Client, options: &MatrixOptions) -> Result<AccountStanding, CheckError> {
+    let kept = session::kept(&options.folder)?;
+    let token = match (&options.login, &kept) {
+        (Login::AccessToken(token), _) => token.clone(),
+        (Login::Password(_), Some(session::Kept { token: Some(token), .. })) => token.clone(),
+        (login @ Login::Password(_), _) => {
+            let account = check(http, &options.homeserver, &options.user, login).await?;
+            return Ok(AccountStanding { account, is_signed: None });
+        }
+    };
+    let client = builder(&options.homeserver, http).build().await;
+    let client = client.map_err(|error| CheckError::Unreachable(error.to_string()))?;
+    let me = who_am_i(&client, &token).await?;
+    if me.user_id.as_str() != options.user {
+        return Err(CheckError::Refused(format!("the access token is that of {}", me.user_id)));
+    }
+    let device = me.device_id.map(|device| device.to_string());
+    if let (Some(kept), Some(device)) = (&kept, &device)
+        && kept.device != *device
+    {
+        return Err(session::other_device(&options.folder, device, &kept.device).into());
+    }
+    let is_signed = match &device {
+        Some(device) => session::is_signed(&client, &token, &me.user_id, device).await?,
+        None => None,
+    };
+    let display_name = display_name(&client, me.user_id.clone()).await;
+    Ok(AccountStanding { account: AccountProfile { user: me.user_id.to_string(), display_name, device }, is_signed })
 }
 
 /// Where the homeserver of `server` is, the part of a user id after the colon: what the server itself says

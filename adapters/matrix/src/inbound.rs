@@ -54,7 +54,7 @@ pub(crate) fn normalise(event: &Event, around: &Around<'_>) -> Option<InboundEve
         return None;
     }
     match &*event.kind {
-        "m.room.message" | "m.sticker" => Some(message(event, &event.message()?, around)),
+        "m.room.message" | "m.sticker" => message(event, &event.message()?, around),
         "m.reaction" => reaction(event, around),
         "m.room.redaction" => redaction(event, around),
         _ => None,
@@ -111,14 +111,14 @@ fn base(event: &Event, thread: Option<&str>, around: &Around<'_>) -> InboundEven
     }
 }
 
-fn message(event: &Event, message: &Message, around: &Around<'_>) -> InboundEvent {
+fn message(event: &Event, message: &Message, around: &Around<'_>) -> Option<InboundEvent> {
     if let (Some(original), Some(new)) = (message.relates_to.replaces(), message.new_content.as_deref()) {
         return edit(event, original, new, around);
     }
     let relation = &message.relates_to;
     let read = base(event, relation.thread(), around);
     if message.msgtype.starts_with("m.key.verification.") {
-        return InboundEvent { kind: EventKind::Other, ..read };
+        return Some(InboundEvent { kind: EventKind::Other, ..read });
     }
     let said = text::said(event, message, around);
     let directed = directed(message, relation, around);
@@ -131,27 +131,30 @@ fn message(event: &Event, message: &Message, around: &Around<'_>) -> InboundEven
     let picked = asked.and_then(|asked| Some((asked, text::picked(&said, &asked.choices)?)));
     if let Some((asked, choice)) = picked {
         let kind = EventKind::Choice { turn: asked.turn };
-        return InboundEvent { kind, directed: Directed::ReplyToUs, text: choice, ..read };
+        return Some(InboundEvent { kind, directed: Directed::ReplyToUs, text: choice, ..read });
     }
-    InboundEvent {
+    Some(InboundEvent {
         sender: Sender { kind: sender_kind(message), ..read.sender },
         directed,
         text: said,
         attachments: attachment(event, message, around).into_iter().collect(),
         quoted: answers.map(|known| known.text.clone()).filter(|quoted| !quoted.is_empty()),
         ..read
-    }
+    })
 }
 
-/// A message that takes the place of an earlier one.
-fn edit(event: &Event, original: &str, new: &Message, around: &Around<'_>) -> InboundEvent {
-    let earlier = around.related.filter(|known| known.sender == event.sender);
+/// A message that takes the place of an earlier one of the same person; nothing where it is another's.
+fn edit(event: &Event, original: &str, new: &Message, around: &Around<'_>) -> Option<InboundEvent> {
+    let earlier = around.related;
+    if earlier.is_some_and(|known| known.sender != event.sender) {
+        return None;
+    }
     let read = base(event, earlier.and_then(|known| known.thread.as_deref()), around);
     let directed = match directed(new, &new.relates_to, &Around { related: None, ..around.clone() }) {
         Directed::Ambient => earlier.and_then(|known| known.directed).unwrap_or(Directed::Ambient),
         directed => directed,
     };
-    InboundEvent {
+    Some(InboundEvent {
         external_id: original.to_owned(),
         // The time of the edit: any later one is larger.
         revision: event.origin_server_ts.max(1),
@@ -162,7 +165,7 @@ fn edit(event: &Event, original: &str, new: &Message, around: &Around<'_>) -> In
         attachments: attachment(event, new, around).into_iter().collect(),
         amends: Some(Amends::Replaces),
         ..read
-    }
+    })
 }
 
 /// Somebody took a message back: its author, or whoever the room lets.

@@ -2,15 +2,16 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
 use matrix_sdk::{
-    Room,
+    Client, Error, Room,
     ruma::{OwnedRoomId, OwnedServerName, RoomId},
 };
 use rejoinder_core::{Intake, Timestamp};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -28,16 +29,44 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_hours(1);
 
+/// Into how many rooms we try to come at once.
+const AT_ONCE: usize = 8;
+
 /// Rooms that we try to come into, and what became of it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Doors {
+    /// Who may try now.
+    turnstile: Semaphore,
+    entering: Mutex<HashSet<OwnedRoomId>>,
     tried: Mutex<HashMap<OwnedRoomId, (u32, Timestamp)>>,
     moved: Mutex<HashSet<OwnedRoomId>>,
     ignored: Mutex<HashSet<OwnedRoomId>>,
     invited: Mutex<HashSet<OwnedRoomId>>,
 }
 
+impl Default for Doors {
+    fn default() -> Self {
+        Self {
+            turnstile: Semaphore::new(AT_ONCE),
+            entering: Mutex::default(),
+            tried: Mutex::default(),
+            moved: Mutex::default(),
+            ignored: Mutex::default(),
+            invited: Mutex::default(),
+        }
+    }
+}
+
 impl Doors {
+    /// Whether a room is to be tried now. It then is being tried, until it is said what became of it.
+    fn begin(&self, room: &RoomId, now: Timestamp) -> bool {
+        self.may_try(room, now) && self.entering.lock().unwrap_or_else(PoisonError::into_inner).insert(room.to_owned())
+    }
+
+    fn ended(&self, room: &RoomId) {
+        self.entering.lock().unwrap_or_else(PoisonError::into_inner).remove(room);
+    }
+
     fn may_try(&self, room: &RoomId, now: Timestamp) -> bool {
         let tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
         tried.get(room).is_none_or(|(_, next)| *next <= now)
@@ -48,11 +77,14 @@ impl Doors {
         let (times, next) = tried.entry(room.to_owned()).or_insert((0, now));
         *next = now + (PAUSE * 2_u32.saturating_pow((*times).min(16))).min(LONGEST);
         *times += 1;
+        drop(tried);
+        self.ended(room);
     }
 
     fn is_in(&self, room: &RoomId) {
         self.tried.lock().unwrap_or_else(PoisonError::into_inner).remove(room);
         self.invited.lock().unwrap_or_else(PoisonError::into_inner).remove(room);
+        self.ended(room);
     }
 
     /// We are invited: what failed without an invitation is tried at once.
@@ -62,10 +94,13 @@ impl Doors {
         }
     }
 
-    /// How long until a room is tried again, if one is.
+    /// How long until a room is tried again, if one may be.
     pub(crate) fn next_try(&self, now: Timestamp) -> Option<Duration> {
+        let is_entering = !self.entering.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
         let tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
-        tried.values().filter(|(_, next)| *next > now).map(|(_, next)| next.since(now)).min()
+        let next = tried.values().filter(|(_, next)| *next > now).map(|(_, next)| next.since(now)).min();
+        // What is being tried may fail.
+        next.into_iter().chain(is_entering.then_some(PAUSE)).min()
     }
 
     /// Whether this is the first time that an invitation is left as it is.
@@ -111,7 +146,6 @@ impl Matrix {
             .map(|next| next.room_id)
             .collect();
         for room in invited {
-            let now = self.clock.now();
             let inviter = room.invite_details().await.ok().map(|invite| invite.inviter_id);
             let may_join = inviter.as_ref().is_some_and(|inviter| self.options.accepts_invite_of(inviter.as_str()));
             if !may_join && !successors.contains(room.room_id()) {
@@ -122,10 +156,8 @@ impl Matrix {
                 continue;
             }
             self.doors.note_invited(room.room_id());
-            if self.doors.may_try(room.room_id(), now) {
-                let joined = tokio::time::timeout(JOIN, room.join()).await;
-                self.note_joined(room.room_id(), joined.map(|joined| joined.map_err(|error| error.to_string())), now);
-            }
+            let id = room.room_id().to_owned();
+            self.enter(id, async move { room.join().await });
         }
     }
 
@@ -141,9 +173,14 @@ impl Matrix {
             if self.doors.was_moved(room.room_id()) {
                 continue;
             }
-            let is_in = session.client.get_room(&next).is_some_and(|next| is_joined(&next));
-            if !is_in {
-                self.enter(session, &room, &next).await;
+            if !session.client.get_room(&next).is_some_and(|next| is_joined(&next)) {
+                self.enter_successor(session, room, next);
+                continue;
+            }
+            if successor(&session.client, &room).is_none() {
+                // Whoever closes a room could name any other one; that one would have to name it as well.
+                tracing::warn!(channel = %self.channel, from = %room.room_id(), to = %next, "a room says that it goes on as another one, which does not say so");
+                self.doors.note_moved(room.room_id());
                 continue;
             }
             let around = Around {
@@ -167,31 +204,48 @@ impl Matrix {
     }
 
     /// Comes into the room that takes the place of `room`, where its rules let us.
-    async fn enter(&self, session: &Session, room: &Room, next: &RoomId) {
-        let now = self.clock.now();
-        if !self.doors.may_try(next, now) {
-            return;
-        }
-        let mut servers: Vec<OwnedServerName> = room.route().await.unwrap_or_default();
-        servers.extend(next.server_name().map(ToOwned::to_owned));
-        let joining = session.client.join_room_by_id_or_alias(next.into(), &servers);
-        let joined = tokio::time::timeout(JOIN, joining).await;
-        self.note_joined(next, joined.map(|joined| joined.map(|_| ()).map_err(|error| error.to_string())), now);
+    fn enter_successor(&self, session: &Session, room: Room, next: OwnedRoomId) {
+        let client = session.client.clone();
+        let id = next.clone();
+        self.enter(id, async move {
+            let mut servers: Vec<OwnedServerName> = room.route().await.unwrap_or_default();
+            servers.extend(next.server_name().map(ToOwned::to_owned));
+            client.join_room_by_id_or_alias((&*next).into(), &servers).await.map(|_| ())
+        });
     }
 
-    fn note_joined<E>(&self, room: &RoomId, joined: Result<Result<(), String>, E>, now: Timestamp) {
-        match joined {
-            Ok(Ok(())) => {
-                tracing::info!(channel = %self.channel, %room, "joined a room");
-                self.doors.is_in(room);
-            }
-            Ok(Err(error)) => {
-                tracing::warn!(channel = %self.channel, %room, error, "a room cannot be joined");
-                self.doors.failed(room, now);
-            }
-            Err(_) => self.doors.failed(room, now),
+    /// Comes into a room, while what is said in the others is taken in: the room may be on a server that takes its
+    /// time.
+    fn enter(&self, room: OwnedRoomId, joining: impl Future<Output = Result<(), Error>> + Send + 'static) {
+        if !self.doors.begin(&room, self.clock.now()) {
+            return;
         }
+        let (doors, clock, channel) = (Arc::clone(&self.doors), Arc::clone(&self.clock), self.channel.clone());
+        self.tasks.spawn(async move {
+            let _turn = doors.turnstile.acquire().await;
+            match tokio::time::timeout(JOIN, joining).await {
+                Ok(Ok(())) => {
+                    tracing::info!(%channel, %room, "joined a room");
+                    doors.is_in(&room);
+                }
+                Ok(Err(error)) => {
+                    tracing::warn!(%channel, %room, %error, "a room cannot be joined");
+                    doors.failed(&room, clock.now());
+                }
+                Err(_) => {
+                    tracing::warn!(%channel, %room, "a room cannot be joined: it does not answer");
+                    doors.failed(&room, clock.now());
+                }
+            }
+        });
     }
+}
+
+/// The room that takes the place of another one, when both say so and we have heard of it.
+pub(crate) fn successor(client: &Client, room: &Room) -> Option<Room> {
+    let next = client.get_room(&room.successor_room()?.room_id)?;
+    let is_meant = next.predecessor_room().is_some_and(|before| before.room_id == room.room_id());
+    is_meant.then_some(next)
 }
 
 pub(crate) fn is_joined(room: &Room) -> bool {
@@ -210,6 +264,7 @@ mod tests {
     fn a_room_that_is_closed_is_tried_again_and_at_once_when_we_are_invited() {
         let (doors, room) = (Doors::default(), RoomId::parse("!a:example.org").expect("a room"));
 
+        assert!(doors.begin(&room, at(0)) && !doors.begin(&room, at(0)), "it is being tried");
         doors.failed(&room, at(0));
         assert!(!doors.may_try(&room, at(4)) && doors.may_try(&room, at(5)));
         assert_eq!(doors.next_try(at(2)), Some(Duration::from_secs(3)));

@@ -51,9 +51,9 @@ impl Known {
     }
 }
 
-/// The latest events, by their id.
+/// The latest events, by their room and their id: anybody may name an event of another room.
 #[derive(Debug)]
-pub(crate) struct Memory(Cache<String, Known>);
+pub(crate) struct Memory(Cache<(Box<str>, Box<str>), Known>);
 
 impl Default for Memory {
     fn default() -> Self {
@@ -62,30 +62,34 @@ impl Default for Memory {
 }
 
 impl Memory {
-    pub(crate) fn get(&self, event: &str) -> Option<Known> {
-        self.0.get(event)
+    pub(crate) fn get(&self, room: &str, event: &str) -> Option<Known> {
+        self.0.get(&key(room, event))
     }
 
     /// Remembers an event. What takes the place of another changes what is known of that one.
-    pub(crate) fn note(&self, event: &Event, directed: Option<Directed>) {
+    pub(crate) fn note(&self, room: &str, event: &Event, directed: Option<Directed>) {
         if event.state_key.is_some() || event.is_redacted() {
             return;
         }
         let known = Known { directed, ..Known::of(event) };
         match event.relation().replaces() {
             Some(original) => {
-                if let Some(earlier) = self.get(original).filter(|earlier| earlier.sender == known.sender) {
+                if let Some(earlier) = self.get(room, original).filter(|earlier| earlier.sender == known.sender) {
                     let asks = known.asks.or(earlier.asks);
-                    self.0.insert(original.to_owned(), Known { text: known.text, asks, ..earlier });
+                    self.0.insert(key(room, original), Known { text: known.text, asks, ..earlier });
                 }
             }
-            None if event.message().is_some() => self.0.insert(event.event_id.clone(), known),
+            None if event.message().is_some() => self.0.insert(key(room, &event.event_id), known),
             None => {}
         }
     }
 
     /// Remembers what was learnt of an event.
-    pub(crate) fn learn(&self, event: &str, known: Known) {
-        self.0.insert(event.to_owned(), known);
+    pub(crate) fn learn(&self, room: &str, event: &str, known: Known) {
+        self.0.insert(key(room, event), known);
     }
+}
+
+fn key(room: &str, event: &str) -> (Box<str>, Box<str>) {
+    (room.into(), event.into())
 }

@@ -64,7 +64,7 @@ use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use self::{
-    check::{AccountProfile, CheckError, check, discover},
+    check::{AccountProfile, AccountStanding, CheckError, check, discover, standing},
     options::{AutoJoin, Login, MatrixOptions, OptionsError, ReadReceipts, Streaming},
 };
 use self::{
@@ -75,7 +75,7 @@ use self::{
     pulse::Pulse,
     said::{Questions, Said},
     session::{REQUEST_TIMEOUT, SessionError},
-    sync::Ending,
+    sync::{Ending, Late},
 };
 
 /// The cursor that remembers our device.
@@ -99,7 +99,8 @@ pub struct Matrix {
     said: Said,
     questions: Questions,
     locked: Waiting,
-    doors: Doors,
+    late: Late,
+    doors: Arc<Doors>,
     budget: Budget,
     /// The events of the latest turns.
     turns: Cache<TurnId, Arc<str>>,
@@ -147,7 +148,8 @@ impl Matrix {
             said: Said::default(),
             questions: Questions::default(),
             locked: Waiting::default(),
-            doors: Doors::default(),
+            late: Late::default(),
+            doors: Arc::default(),
             budget: Budget::default(),
             turns: Cache::new(TURNS),
             tasks: TaskTracker::new(),
@@ -226,8 +228,11 @@ enum Stop {
 }
 
 impl From<Ending> for Stop {
-    fn from(_: Ending) -> Self {
-        Self::Ending
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::Shutdown => Self::Ending,
+            Ending::Session(error) => Self::Failed(error),
+        }
     }
 }
 
@@ -269,8 +274,7 @@ impl ChannelAdapter for Matrix {
         tokio::select! {
             ended = self.sync(&session, &intake, &shutdown) => ended,
             () = async {
-                self.be_trusted(&session.client).await;
-                self.unlock(&session, &intake, &shutdown).await;
+                tokio::join!(self.be_trusted(&session.client), self.unlock(&session, &intake, &shutdown));
                 shutdown.cancelled().await;
             } => Ok(()),
         }

@@ -16,17 +16,26 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, Notify};
 use tokio_util::sync::CancellationToken;
 
-use crate::{Matrix, Session, inbound, payload::Event, sync::Ending};
+use crate::{
+    Matrix, Session,
+    errors::{self, Failure},
+    inbound,
+    payload::Event,
+    sync::{self, Ending},
+};
 
 /// The cursor that is the list.
 const LIST: &str = "locked";
 
-/// How many events wait at most; the oldest is given up first.
+/// How many events wait; the oldest of more is given up, as if its patience had ended.
 const MOST: usize = 1000;
 
 /// How often an event whose key does not come is tried nevertheless: its key may come by ways of which we do not
 /// hear.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+/// The shortest pause between two looks at all of them.
+const SHORTEST: Duration = Duration::from_millis(100);
 
 /// An event that waits for its key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -91,7 +100,10 @@ impl Matrix {
             }
         }
         let too_many = events.len().saturating_sub(MOST);
-        events.drain(..too_many);
+        for event in &mut events[..too_many] {
+            // Whoever wrote them is told now.
+            event.since = 0;
+        }
         self.store_locked(intake, &events, shutdown).await?;
         drop(events);
         self.locked.more.notify_one();
@@ -128,34 +140,37 @@ impl Matrix {
             Some(keys) => keys.map(|_| ()).boxed(),
             None => futures_util::stream::pending().boxed(),
         };
+        let mut pause = SHORTEST;
         loop {
-            let next = self.next_look().await;
+            let next = self.next_look(pause).await;
             tokio::select! {
                 _ = keys.next() => {}
                 () = self.locked.more.notified() => {}
                 () = self.clock.sleep_until(next) => {}
                 () = shutdown.cancelled() => return,
             }
-            if self.try_all(session, intake, shutdown).await.is_err() {
-                return;
-            }
+            pause = match self.try_all(session, intake, shutdown).await {
+                Ok(Tried::All) => SHORTEST,
+                Ok(Tried::CutOff) => LOOK_AGAIN,
+                Err(_) => return,
+            };
         }
     }
 
-    /// When the first of them is past its patience, or is tried again.
-    async fn next_look(&self) -> Timestamp {
+    /// When the first of them is past its patience, or is tried again; after `pause` at the earliest.
+    async fn next_look(&self, pause: Duration) -> Timestamp {
         let now = self.clock.now();
         let events = self.locked.events.lock().await;
         let first = events.iter().map(|event| event.until(self.options.decrypt_patience)).min();
         match first {
-            Some(first) => first.min(now + LOOK_AGAIN).max(now + Duration::from_millis(100)),
+            Some(first) => first.min(now + LOOK_AGAIN).max(now + pause),
             None => now + Duration::from_hours(1),
         }
     }
 
-    async fn try_all(&self, session: &Session, intake: &Intake, shutdown: &CancellationToken) -> Result<(), Ending> {
+    async fn try_all(&self, session: &Session, intake: &Intake, shutdown: &CancellationToken) -> Result<Tried, Ending> {
         let waiting = self.locked.events.lock().await.clone();
-        let mut done = Vec::new();
+        let (mut done, mut tried) = (Vec::new(), Tried::All);
         for locked in &waiting {
             let room = RoomId::parse(&locked.room).ok().and_then(|room| session.client.get_room(&room));
             let is_late = self.clock.now() >= locked.until(self.options.decrypt_patience);
@@ -163,12 +178,25 @@ impl Matrix {
                 done.extend(is_late.then_some(&locked.event));
                 continue;
             };
-            let Some(event) = read(&room, locked).await else {
-                done.extend(is_late.then_some(&locked.event));
-                continue;
+            let event = match read(&room, locked).await {
+                Ok(event) => event,
+                // We may not read it any more.
+                Err(Failure::Refused(_)) => {
+                    done.extend(is_late.then_some(&locked.event));
+                    continue;
+                }
+                // The homeserver is away: whoever wrote it is told when it is back.
+                Err(_) => {
+                    tried = Tried::CutOff;
+                    continue;
+                }
             };
             let raw = event.raw().json().get();
-            let Ok(parsed) = serde_json::from_str::<Event>(raw) else { continue };
+            let Some(parsed) = sync::read(&event) else {
+                // What was encrypted is no event.
+                done.push(&locked.event);
+                continue;
+            };
             let is_read = !matches!(event.kind, TimelineEventKind::UnableToDecrypt { .. });
             let taken = if is_read {
                 self.count("read_late");
@@ -179,6 +207,9 @@ impl Matrix {
                 self.count("unreadable");
                 Some(self.seen(session, &room, &parsed, raw, shutdown, inbound::unreadable).await?)
             } else {
+                if locked.raw.is_none() {
+                    self.remember(&locked.event, raw).await;
+                }
                 continue;
             };
             let taken: Vec<InboundEvent> = taken.into_iter().collect();
@@ -191,7 +222,15 @@ impl Matrix {
             events.retain(|event| !done.contains(&&event.event));
             self.store_locked(intake, &events, shutdown).await?;
         }
-        Ok(())
+        Ok(tried)
+    }
+
+    /// Keeps an event as it came, which then is not asked for again.
+    async fn remember(&self, event: &str, raw: &str) {
+        let mut events = self.locked.events.lock().await;
+        if let Some(known) = events.iter_mut().find(|known| known.event == event) {
+            known.raw = Some(raw.to_owned());
+        }
     }
 
     fn count(&self, result: &'static str) {
@@ -200,13 +239,25 @@ impl Matrix {
     }
 }
 
-/// The event, read if its key is there; `None` when it cannot be had.
-async fn read(room: &Room, locked: &Locked) -> Option<TimelineEvent> {
+/// How far a look at all events came.
+enum Tried {
+    All,
+    /// The homeserver was away.
+    CutOff,
+}
+
+/// The event, read if its key is there.
+async fn read(room: &Room, locked: &Locked) -> Result<TimelineEvent, Failure> {
+    let refused = |error: &dyn std::fmt::Display| Failure::Refused(error.to_string());
     let read = match &locked.raw {
-        Some(raw) => room.decrypt_event(&Raw::from_json_string(raw.clone()).ok()?, None).await,
-        None => room.event(&EventId::parse(&locked.event).ok()?, None).await,
+        Some(raw) => {
+            let raw = Raw::from_json_string(raw.clone()).map_err(|error| refused(&error))?;
+            room.decrypt_event(&raw, None).await
+        }
+        None => room.event(&EventId::parse(&locked.event).map_err(|error| refused(&error))?, None).await,
     };
-    read.inspect_err(|error| tracing::debug!(room = locked.room, %error, "an event cannot be read")).ok()
+    let read = read.map_err(|error| errors::sdk(&error));
+    read.inspect_err(|failure| tracing::debug!(room = locked.room, ?failure, "an event cannot be read"))
 }
 
 #[cfg(test)]

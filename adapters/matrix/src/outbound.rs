@@ -25,7 +25,7 @@ use crate::{
     content,
     errors::{self, Failure},
     format,
-    invites::is_joined,
+    invites::{is_joined, successor},
     known::{Asked, Known},
     options::{ReadReceipts, Streaming},
     payload::OUR_FIELD,
@@ -89,13 +89,15 @@ impl Matrix {
             retry_after: Some(NOT_CONNECTED),
             detail: "there is no session with the homeserver yet".to_owned(),
         })?;
-        let refused = |why: &str| DeliveryError::Refused(format!("{why}: {chat}"));
+        let refused = |why: &str| match self.pulse.has_beaten() {
+            true => DeliveryError::Refused(format!("{why}: {chat}")),
+            // The first sync will tell.
+            false => DeliveryError::NotSent { retry_after: Some(NOT_CONNECTED), detail: format!("{why} yet: {chat}") },
+        };
         let room = session.client.get_room(&room).ok_or_else(|| refused("we were never in the room"))?;
         // What is meant for a room that goes on as another one goes there.
-        if let Some(next) = room.successor_room().map(|next| next.room_id)
-            && session.client.get_room(&next).is_some_and(|next| is_joined(&next))
-        {
-            return Err(DeliveryError::Moved { chat: next.to_string() });
+        if let Some(next) = successor(&session.client, &room).filter(is_joined) {
+            return Err(DeliveryError::Moved { chat: next.room_id().to_string() });
         }
         if !is_joined(&room) {
             return Err(refused("we are not in the room any more"));
@@ -153,7 +155,10 @@ impl Matrix {
             content["m.relates_to"] = json!({ "m.in_reply_to": { "event_id": reply_to } });
         }
         // Whoever asked hears that there is an answer.
-        let asker = reply_to.filter(|_| is_group).and_then(|to| self.memory.get(to)).map(|known| known.sender);
+        let asker = reply_to
+            .filter(|_| is_group)
+            .and_then(|to| self.memory.get(&conversation.chat, to))
+            .map(|known| known.sender);
         if let Some(asker) = asker.filter(|asker| asker != place.session.me()) {
             content["m.mentions"] = json!({ "user_ids": [asker] });
         }
@@ -172,7 +177,7 @@ impl Matrix {
             asks: asks.clone(),
             directed: None,
         };
-        self.memory.learn(message, known);
+        self.memory.learn(&conversation.chat, message, known);
         let Some(asks) = asks else { return self.questions.forget(conversation) };
         self.questions.note(conversation, asks);
         let (room, id, message) = (place.room.clone(), place.delivery.id(), message.to_owned());

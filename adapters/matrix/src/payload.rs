@@ -119,6 +119,20 @@ pub(crate) struct InReplyTo {
     pub(crate) event_id: String,
 }
 
+/// What became of somebody's membership of a room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Membership {
+    pub(crate) now: String,
+    pub(crate) before: Option<String>,
+}
+
+impl Membership {
+    /// Whether they came in, and did not only change their name.
+    pub(crate) fn is_join(&self) -> bool {
+        self.now == "join" && self.before.as_deref() != Some("join")
+    }
+}
+
 impl Relation {
     fn of_type(&self, rel_type: &str) -> Option<&str> {
         self.event_id.as_deref().filter(|_| self.rel_type.as_deref() == Some(rel_type))
@@ -153,7 +167,12 @@ impl Event {
         if !matches!(&*self.kind, "m.room.message" | "m.sticker") {
             return None;
         }
-        serde_json::from_value(self.content.clone()).ok()
+        let content = without_nulls(self.content.clone());
+        // What a client got wrong in one field is no reason to miss what was said.
+        Some(serde_json::from_value(content).unwrap_or_else(|_| {
+            let text = |key: &str| self.content[key].as_str().unwrap_or_default().to_owned();
+            Message { msgtype: text("msgtype"), body: text("body"), ..Message::default() }
+        }))
     }
 
     /// What its content refers to. In encrypted events too this is in the open.
@@ -170,17 +189,37 @@ impl Event {
         self.content.get("redacts").and_then(Value::as_str).or(self.redacts.as_deref())
     }
 
+    /// An event that was encrypted: what only the server may say, it does not say. Who is in a room, and what was
+    /// taken back, the server says in the open.
+    pub(crate) fn as_somebody_wrote_it(self) -> Self {
+        let is_servers = self.state_key.is_some() || self.kind == "m.room.redaction";
+        let kind = if is_servers { "m.room.encrypted".to_owned() } else { self.kind };
+        Self { kind, state_key: None, redacts: None, ..self }
+    }
+
     /// Whether somebody took its content back.
     pub(crate) fn is_redacted(&self) -> bool {
         self.unsigned.redacted_because.is_some()
     }
 
-    /// Our own membership from here on, when it is about that: and the one before.
-    pub(crate) fn membership_of(&self, user: &str) -> Option<(String, Option<String>)> {
+    /// Our own membership from here on, when it is about that.
+    pub(crate) fn membership_of(&self, user: &str) -> Option<Membership> {
         if self.kind != "m.room.member" || self.state_key.as_deref() != Some(user) {
             return None;
         }
         let member: Member = serde_json::from_value(self.content.clone()).ok()?;
-        Some((member.membership, self.unsigned.prev_content.as_ref().map(|before| before.membership.clone())))
+        let before = self.unsigned.prev_content.as_ref().map(|before| before.membership.clone());
+        Some(Membership { now: member.membership, before })
+    }
+}
+
+/// Fields that are null are fields that are not there.
+fn without_nulls(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.into_iter().filter(|(_, value)| !value.is_null());
+            Value::Object(fields.map(|(key, value)| (key, without_nulls(value))).collect())
+        }
+        other => other,
     }
 }

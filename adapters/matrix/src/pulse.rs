@@ -45,6 +45,11 @@ impl Pulse {
         state.inbound = None;
     }
 
+    /// Whether events came in since the start.
+    pub(crate) fn has_beaten(&self) -> bool {
+        self.lock().inbound_at.is_some()
+    }
+
     /// Events do not come in.
     pub(crate) fn fails(&self, problem: String) {
         self.lock().inbound = Some(problem);

@@ -196,11 +196,7 @@ async fn with_token(
     })?;
     match &stored {
         Some(stored) if stored.device != device.as_str() => {
-            let (ours, folder) = (&stored.device, folder.display());
-            return Err(SessionError::Lost(format!(
-                "the access token is that of device {device}, and {folder} has the keys of {ours}: use the token of \
-                 {ours}, or another folder"
-            )));
+            return Err(other_device(folder, device.as_str(), &stored.device));
         }
         None if !folder.join(ANEW).exists() && has_keys(&asked, token, &me.user_id, device.as_str()).await? => {
             return Err(lost(folder, device.as_str()));
@@ -212,6 +208,29 @@ async fn with_token(
     let meta = SessionMeta { user_id: me.user_id, device_id: device };
     restore(&client, meta, token.expose_secret().to_owned()).await?;
     Ok(client)
+}
+
+/// The token belongs to a device, and the folder to another one.
+pub(crate) fn other_device(folder: &Path, device: &str, ours: &str) -> SessionError {
+    SessionError::Lost(format!(
+        "the access token is that of device {device}, and {} has the keys of {ours}: use the token of {ours}, or \
+         another folder",
+        folder.display()
+    ))
+}
+
+/// What is kept of our device.
+pub(crate) struct Kept {
+    pub(crate) device: String,
+    /// There is none before the first login, and where the configuration has it.
+    pub(crate) token: Option<SecretString>,
+}
+
+/// What is kept of our device, for somebody who only looks; `None`: it was never made.
+pub(crate) fn kept(folder: &Path) -> Result<Option<Kept>, SessionError> {
+    let stored = read(folder)?;
+    check_keys(folder, stored.as_ref(), None)?;
+    Ok(stored.map(|stored| Kept { device: stored.device, token: stored.access_token.map(SecretString::from) }))
 }
 
 async fn restore(client: &Client, meta: SessionMeta, access_token: String) -> Result<(), SessionError> {
@@ -271,10 +290,30 @@ pub(crate) async fn who_am_i(client: &Client, token: &SecretString) -> Result<Wh
 
 /// Whether the server knows keys of a device.
 async fn has_keys(client: &Client, token: &SecretString, user: &UserId, device: &str) -> Result<bool, SessionError> {
+    let keys = published(client, token, user, device).await?;
+    Ok(keys["device_keys"][user.as_str()][device].is_object())
+}
+
+/// Whether the server has our account's signature for a device; `None`: it knows no keys of it.
+pub(crate) async fn is_signed(
+    client: &Client,
+    token: &SecretString,
+    user: &UserId,
+    device: &str,
+) -> Result<Option<bool>, SessionError> {
+    let keys = published(client, token, user, device).await?;
+    let ours = &keys["device_keys"][user.as_str()][device];
+    let signing = keys["self_signing_keys"][user.as_str()]["keys"].as_object();
+    let signatures = &ours["signatures"][user.as_str()];
+    let is_signed = signing.is_some_and(|keys| keys.keys().any(|key| signatures[key].is_string()));
+    Ok(ours.is_object().then_some(is_signed))
+}
+
+/// The keys of a device and its account that the server gives out.
+async fn published(client: &Client, token: &SecretString, user: &UserId, device: &str) -> Result<Value, SessionError> {
     let url = endpoint(client, "_matrix/client/v3/keys/query");
     let body = json!({ "device_keys": { user.as_str(): [device] } });
-    let keys: Value = ask(client.http_client().post(url).body(body.to_string()), token).await?;
-    Ok(keys["device_keys"][user.as_str()][device].is_object())
+    ask(client.http_client().post(url).body(body.to_string()), token).await
 }
 
 fn endpoint(client: &Client, path: &str) -> String {

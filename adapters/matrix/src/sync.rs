@@ -6,6 +6,7 @@
 //! a crash, every room is read back to its cursor; and so is a room whose timeline has a gap.
 
 mod gaps;
+mod late;
 mod rooms;
 mod take_in;
 
@@ -39,10 +40,24 @@ const SYNC: &str = "sync";
 /// How many events of a room come with one sync.
 const TIMELINE: u32 = 50;
 
-/// The gateway is shutting down.
-pub(crate) struct Ending;
+/// Why nothing more is taken in.
+pub(crate) enum Ending {
+    /// The gateway is shutting down.
+    Shutdown,
+    /// The session is over.
+    Session(ChannelError),
+}
 
-pub(crate) use self::{rooms::read, take_in::chat_kind};
+impl Ending {
+    fn into_result(self) -> Result<(), ChannelError> {
+        match self {
+            Self::Shutdown => Ok(()),
+            Self::Session(error) => Err(error),
+        }
+    }
+}
+
+pub(crate) use self::{late::Late, rooms::read, take_in::chat_kind};
 
 impl Matrix {
     /// Takes events in until `shutdown`.
@@ -52,7 +67,21 @@ impl Matrix {
         intake: &Intake,
         shutdown: &CancellationToken,
     ) -> Result<(), ChannelError> {
-        let Ok(mut stored) = self.cursor(intake, SYNC, shutdown).await else { return Ok(()) };
+        let ended = tokio::select! {
+            ended = self.take_events_in(session, intake, shutdown) => ended,
+            ended = self.catch_late_up(session, intake, shutdown) => ended,
+        };
+        ended.or_else(Ending::into_result)
+    }
+
+    async fn take_events_in(
+        &self,
+        session: &Session,
+        intake: &Intake,
+        shutdown: &CancellationToken,
+    ) -> Result<(), Ending> {
+        self.load_late(intake, shutdown).await?;
+        let mut stored = self.cursor(intake, SYNC, shutdown).await?;
         let mut backoff = Backoff::default();
         // The first sync comes back at once: it shows that syncing works.
         let mut wait = Duration::ZERO;
@@ -63,12 +92,8 @@ impl Matrix {
                 && let (Some(reached), false) = (reached, is_first)
             {
                 tracing::info!(channel = %self.channel, "reading rooms back to what is stored");
-                if self.catch_up(session, intake, stored.as_deref(), shutdown).await.is_err() {
-                    return Ok(());
-                }
-                if self.move_cursor(intake, SYNC, reached.clone(), shutdown).await.is_err() {
-                    return Ok(());
-                }
+                self.catch_up(session, intake, stored.as_deref(), shutdown).await?;
+                self.move_cursor(intake, SYNC, reached.clone(), shutdown).await?;
                 stored = Some(reached);
             }
             let synced = tokio::select! {
@@ -78,7 +103,7 @@ impl Matrix {
             let response = match synced {
                 Ok(response) => response,
                 Err(error) => {
-                    let pause = backoff.pause().max(self.judge_sync(&error)?);
+                    let pause = backoff.pause().max(self.judge_sync(&error).map_err(Ending::Session)?);
                     wait = Duration::ZERO;
                     if !self.pause(pause, shutdown).await {
                         return Ok(());
@@ -87,9 +112,7 @@ impl Matrix {
                 }
             };
             backoff.reset();
-            if self.store(session, intake, &response, stored.as_deref(), shutdown).await.is_err() {
-                return Ok(());
-            }
+            self.store(session, intake, &response, stored.as_deref(), shutdown).await?;
             stored = Some(response.next_batch);
             wait = self.doors.next_try(self.clock.now()).map_or(self.options.sync_timeout, |next| {
                 // A room that could not be joined is tried again then.
@@ -118,13 +141,19 @@ impl Matrix {
         for (room, update) in response.rooms.joined.iter().filter(|_| !is_first) {
             let Some(room) = session.client.get_room(room) else { continue };
             let timeline = &update.timeline;
+            if self.late.leaves(room.room_id()) {
+                // What came is read with what is missing before it.
+                continue;
+            }
             if !timeline.events.is_empty() || timeline.limited {
                 let brought = rooms::Brought {
                     events: timeline.events.clone(),
                     before: timeline.prev_batch.clone(),
                     has_gap: timeline.limited,
                 };
-                self.room(session, intake, &room, brought, since, shutdown).await?;
+                if !self.room(session, intake, &room, brought, since, shutdown).await? {
+                    self.fall_behind(intake, room.room_id(), since, shutdown).await?;
+                }
             }
         }
         // Also when nothing came: at the next start there is nothing to read back then.
@@ -144,8 +173,12 @@ impl Matrix {
         shutdown: &CancellationToken,
     ) -> Result<(), Ending> {
         for room in session.client.joined_rooms() {
-            let brought = rooms::Brought { events: Vec::new(), before: None, has_gap: true };
-            self.room(session, intake, &room, brought, since, shutdown).await?;
+            if self.late.leaves(room.room_id()) {
+                continue;
+            }
+            if !self.room(session, intake, &room, rooms::Brought::nothing(), since, shutdown).await? {
+                self.fall_behind(intake, room.room_id(), since, shutdown).await?;
+            }
         }
         Ok(())
     }
@@ -160,7 +193,12 @@ impl Matrix {
     ) -> Result<(), Ending> {
         for room in session.client.joined_rooms() {
             let came = response.rooms.joined.get(room.room_id()).map(|update| &update.timeline.events[..]);
-            let last = match came.unwrap_or_default().iter().rev().find_map(rooms::Position::of) {
+            let last = match came
+                .unwrap_or_default()
+                .iter()
+                .rev()
+                .find_map(|event| rooms::Position::of(event, self.clock.now()))
+            {
                 Some(last) => Some(last),
                 // The SDK has seen the room before, and we have not.
                 None => self.end_of(&room, shutdown).await?,
@@ -174,15 +212,7 @@ impl Matrix {
     /// How long to leave the homeserver alone at least after a sync that failed.
     fn judge_sync(&self, error: &Error) -> Result<Duration, ChannelError> {
         let (pause, detail) = match errors::sdk(error) {
-            Failure::Unauthorized { is_soft, detail } => {
-                self.pulse.fails(format!("the homeserver has ended the session: {detail}"));
-                self.close();
-                if !is_soft {
-                    return Err(ChannelError::Unauthorized(detail));
-                }
-                session::forget_token(&self.options.folder).map_err(|error| ChannelError::Failed(error.to_string()))?;
-                return Err(ChannelError::Failed("the session has ended, logging in again".to_owned()));
-            }
+            Failure::Unauthorized { is_soft, detail } => return Err(self.session_ended(is_soft, detail)),
             Failure::Limited { retry_after, detail } => (retry_after, detail),
             Failure::Refused(detail)
             | Failure::NotSent(detail)
@@ -192,6 +222,19 @@ impl Matrix {
         tracing::warn!(channel = %self.channel, error = detail, "a sync failed, trying again");
         self.pulse.fails(format!("syncing fails: {detail}"));
         Ok(pause)
+    }
+
+    /// The homeserver has ended the session. Where it keeps the device, the next one logs in as the same.
+    fn session_ended(&self, is_soft: bool, detail: String) -> ChannelError {
+        self.pulse.fails(format!("the homeserver has ended the session: {detail}"));
+        self.close();
+        if !is_soft {
+            return ChannelError::Unauthorized(detail);
+        }
+        match session::forget_token(&self.options.folder) {
+            Ok(()) => ChannelError::Failed("the session has ended, logging in again".to_owned()),
+            Err(error) => ChannelError::Failed(error.to_string()),
+        }
     }
 
     /// Where a cursor stands, for as long as it takes to read it.
@@ -208,7 +251,7 @@ impl Matrix {
                 Err(error) => self.pulse.fails(format!("a cursor cannot be read: {error}")),
             }
             if !self.pause(backoff.pause(), shutdown).await {
-                return Err(Ending);
+                return Err(Ending::Shutdown);
             }
         }
     }

@@ -58,7 +58,12 @@ impl Matrix {
 
     /// `is_start`: it begins without a request, as older clients do.
     fn take_up(&self, session: &Session, person: &UserId, flow: String, is_start: bool) {
-        if !(person.as_str() == session.me() || self.options.may_invite(person.as_str())) {
+        if person.as_str() == session.me() {
+            // Whoever has the password could ask, and a device that we confirm is given our account's keys.
+            tracing::warn!(channel = %self.channel, "another device of our account wants to verify us, which is not taken up");
+            return;
+        }
+        if !self.options.may_invite(person.as_str()) {
             return;
         }
         let (client, channel, person) = (session.client.clone(), self.channel.clone(), person.to_owned());

@@ -6,7 +6,7 @@ use matrix_sdk::{room::MessagesOptions, ruma::UInt};
 use rejoinder_core::{Action, DeliveryError, Receipt, Timestamp};
 
 use super::{Place, delivery_of};
-use crate::{Matrix, errors, payload::Event};
+use crate::{Matrix, errors, payload::Event, sync::read};
 
 /// How long a homeserver keeps transactions at least: Synapse for a day, less an hour for its tidying up.
 const TRANSACTION_LASTS: Duration = Duration::from_hours(23);
@@ -30,17 +30,15 @@ impl Matrix {
             let mut options = MessagesOptions::backward().from(before.as_deref());
             options.limit = UInt::from(100_u32);
             let page = place.room.messages(options).await.map_err(|error| self.judge(errors::sdk(&error)))?;
-            for event in &page.chunk {
-                let Ok(event) = serde_json::from_str::<Event>(event.raw().json().get()) else { continue };
-                if event.sender == place.session.me() && delivery_of(&event.content) == Some(&id) {
-                    return Ok(Some(Receipt::of(event.event_id)));
-                }
-                if Timestamp::from_millis(event.origin_server_ts) + SLACK < made {
-                    return Ok(None);
-                }
+            let events: Vec<_> = page.chunk.iter().filter_map(read).collect();
+            let is_it = |event: &&Event| event.sender == place.session.me() && delivery_of(&event.content) == Some(&id);
+            if let Some(sent) = events.iter().find(is_it) {
+                return Ok(Some(Receipt::of(sent.event_id.clone())));
             }
+            // A clock of another server may be wrong; those of all who spoke are not.
+            let is_older = |event: &Event| Timestamp::from_millis(event.origin_server_ts) + SLACK < made;
             match page.end {
-                Some(end) if !page.chunk.is_empty() => before = Some(end),
+                Some(end) if !events.iter().all(is_older) => before = Some(end),
                 _ => return Ok(None),
             }
         }

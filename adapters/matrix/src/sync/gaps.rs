@@ -1,12 +1,17 @@
 //! What is missing of a room, read back page by page.
 
-use matrix_sdk::{Room, deserialized_responses::TimelineEvent, room::MessagesOptions, ruma::UInt};
+use matrix_sdk::{
+    Room,
+    deserialized_responses::TimelineEvent,
+    room::{Messages, MessagesOptions},
+    ruma::UInt,
+};
 use rejoinder_core::Backoff;
 use tokio_util::sync::CancellationToken;
 
 use super::{
     Ending,
-    rooms::{From, Position, read},
+    rooms::{From, Membership, Position, read},
 };
 use crate::{
     Matrix,
@@ -16,15 +21,49 @@ use crate::{
 /// How many events one page has.
 const PAGE: u32 = 100;
 
+/// How many pages are held at once; what lies between them and the oldest one is read again when it is its turn.
+const HELD: usize = 20;
+
 /// How much older than what is stored an event may look, by the clocks of other servers, and still be new.
 const SLACK_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// How many pages are read in search of the invitation to a room that is new to us.
 const PAGES_BEFORE_JOIN: usize = 10;
 
+/// How often a page is asked for that the homeserver does not give.
+const TRIES: u32 = 3;
+
+/// A page of a room's past.
+pub(super) struct Page {
+    /// Before what it ends, and where it ends at the latest.
+    before: Option<String>,
+    to: Option<String>,
+    /// How many of its events concern us, from the newest on.
+    count: usize,
+    /// Its events, newest first.
+    events: Option<Vec<TimelineEvent>>,
+}
+
+/// What is missing of a room.
+#[derive(Default)]
+pub(super) struct Gap {
+    /// Its pages, newest first.
+    pub(super) pages: Vec<Page>,
+    /// What became of our own membership first.
+    pub(super) first: Option<Membership>,
+}
+
+/// What came of asking for something.
+pub(super) enum Asked<T> {
+    Got(T),
+    /// We may not read the room.
+    Refused,
+    /// The homeserver does not give it now.
+    Later,
+}
+
 impl Matrix {
-    /// The events before `before` that concern us, oldest first; and the one that shows where they begin, if there
-    /// is one. `since` is the token up to which all rooms are stored.
+    /// The events before `before` that concern us. `since` is the token up to which the room is stored.
     pub(super) async fn gap(
         &self,
         room: &Room,
@@ -33,32 +72,38 @@ impl Matrix {
         mut before: Option<String>,
         since: Option<&str>,
         shutdown: &CancellationToken,
-    ) -> Result<Vec<TimelineEvent>, Ending> {
-        let mut newest_first: Vec<TimelineEvent> = Vec::new();
+    ) -> Result<Asked<Gap>, Ending> {
+        let mut gap = Gap::default();
         let mut joined_at = None;
-        let mut pages = 0;
+        // A new room is read to before what is stored of the others.
+        let mut to = since.filter(|_| matches!(from, From::After(_))).map(str::to_owned);
         loop {
-            let Some(page) = self.page(room, before.as_deref(), from, since, shutdown).await? else { break };
+            let page = match self.page(room, before.clone(), &mut to, shutdown).await? {
+                Asked::Got(page) => page,
+                Asked::Refused => break,
+                Asked::Later => return Ok(Asked::Later),
+            };
             let (is_last, end) = (page.chunk.is_empty(), page.end);
-            for event in page.chunk {
-                let parsed = read(&event);
-                let is_begin = parsed.as_ref().is_some_and(|event| from.is_before(event, me));
-                let is_too_old = parsed.as_ref().is_some_and(|event| is_too_old(from, event.origin_server_ts));
-                if is_too_old {
-                    newest_first.reverse();
-                    return Ok(newest_first);
-                }
-                if joined_at.is_none() && parsed.is_some_and(|event| From::Join.is_before(&event, me)) {
-                    joined_at = Some(newest_first.len());
-                }
-                newest_first.push(event);
-                if is_begin {
-                    newest_first.reverse();
-                    return Ok(newest_first);
-                }
+            let events: Vec<_> = page.chunk.iter().map(read).collect();
+            if to.is_none() && !is_last && events.iter().flatten().all(|event| is_too_old(from, event.origin_server_ts))
+            {
+                return Ok(Asked::Got(gap));
             }
-            pages += 1;
-            let is_in_vain = *from == From::Invite && pages >= PAGES_BEFORE_JOIN;
+            let is_begin = |event: &Option<_>| event.as_ref().is_some_and(|event| from.is_before(event, me));
+            let begin = events.iter().position(is_begin);
+            let count = begin.unwrap_or(events.len());
+            for (index, event) in events[..count].iter().enumerate() {
+                let Some(membership) = event.as_ref().and_then(|event| event.membership_of(me)) else { continue };
+                if joined_at.is_none() && membership.is_join() {
+                    joined_at = Some((gap.pages.len(), index));
+                }
+                gap.first = Some(membership);
+            }
+            gap.push(Page { before: before.take(), to: to.clone(), count, events: Some(page.chunk) });
+            if begin.is_some() {
+                return Ok(Asked::Got(gap));
+            }
+            let is_in_vain = *from == From::Invite && gap.pages.len() >= PAGES_BEFORE_JOIN;
             match end {
                 Some(end) if !is_last && !is_in_vain => before = Some(end),
                 _ => break,
@@ -66,60 +111,105 @@ impl Matrix {
         }
         if !matches!(from, From::After(_)) {
             // There was no invitation that we may see; without a trace of how we came in, nothing is new.
-            newest_first.truncate(joined_at.map_or(0, |joined_at| joined_at + 1));
+            gap.end_at(joined_at);
         }
-        newest_first.reverse();
-        Ok(newest_first)
+        Ok(Asked::Got(gap))
     }
 
-    /// The last event of a room.
+    /// The events of a page, oldest first.
+    pub(super) async fn events_of(
+        &self,
+        room: &Room,
+        page: Page,
+        shutdown: &CancellationToken,
+    ) -> Result<Asked<Vec<TimelineEvent>>, Ending> {
+        let Page { before, mut to, count, events } = page;
+        let mut events = match events {
+            Some(events) => events,
+            None => match self.page(room, before, &mut to, shutdown).await? {
+                Asked::Got(page) => page.chunk,
+                Asked::Refused => return Ok(Asked::Refused),
+                Asked::Later => return Ok(Asked::Later),
+            },
+        };
+        events.truncate(count);
+        events.reverse();
+        Ok(Asked::Got(events))
+    }
+
+    /// The last event of a room, for as long as it takes.
     pub(super) async fn end_of(&self, room: &Room, shutdown: &CancellationToken) -> Result<Option<Position>, Ending> {
-        let page = self.page(room, None, &From::Join, None, shutdown).await?;
-        Ok(page.and_then(|page| page.chunk.iter().find_map(Position::of)))
+        loop {
+            match self.page(room, None, &mut None, shutdown).await? {
+                Asked::Got(page) => {
+                    let now = self.clock.now();
+                    return Ok(page.chunk.iter().find_map(|event| Position::of(event, now)));
+                }
+                Asked::Refused => return Ok(None),
+                Asked::Later => {}
+            }
+        }
     }
 
-    /// One page; `None` where the room cannot be read.
     async fn page(
         &self,
         room: &Room,
-        before: Option<&str>,
-        from: &From,
-        since: Option<&str>,
+        before: Option<String>,
+        to: &mut Option<String>,
         shutdown: &CancellationToken,
-    ) -> Result<Option<matrix_sdk::room::Messages>, Ending> {
+    ) -> Result<Asked<Messages>, Ending> {
         let mut backoff = Backoff::default();
-        // A new room is read to before what is stored of the others.
-        let mut to = since.filter(|_| matches!(from, From::After(_)));
-        loop {
-            let mut options = MessagesOptions::backward().from(before);
+        let mut tries = 0;
+        while tries < TRIES {
+            let mut options = MessagesOptions::backward().from(before.as_deref());
             options.limit = UInt::from(PAGE);
-            options.to = to.map(str::to_owned);
+            options.to.clone_from(to);
             let read = tokio::select! {
                 read = room.messages(options) => read,
-                () = shutdown.cancelled() => return Err(Ending),
+                () = shutdown.cancelled() => return Err(Ending::Shutdown),
             };
             let mut pause = backoff.pause();
             match read.map_err(|error| errors::sdk(&error)) {
-                Ok(page) => return Ok(Some(page)),
+                Ok(page) => return Ok(Asked::Got(page)),
                 // The server may not know the token any more.
-                Err(Failure::Refused(_)) if to.is_some() => to = None,
+                Err(Failure::Refused(_)) if to.is_some() => *to = None,
                 Err(Failure::Refused(detail)) => {
                     tracing::warn!(channel = %self.channel, room = %room.room_id(), error = detail, "cannot read a room");
-                    return Ok(None);
+                    return Ok(Asked::Refused);
                 }
-                Err(Failure::Unauthorized { detail, .. }) => {
-                    // The next sync says so as well, and does what follows.
-                    self.pulse.fails(detail);
-                    return Err(Ending);
+                Err(Failure::Unauthorized { is_soft, detail }) => {
+                    return Err(Ending::Session(self.session_ended(is_soft, detail)));
                 }
                 Err(Failure::Limited { retry_after, .. }) => pause = pause.max(retry_after),
                 Err(Failure::NotSent(detail) | Failure::Unknown(detail) | Failure::Duplicate(detail)) => {
-                    self.pulse.fails(format!("a room cannot be read: {detail}"));
+                    tracing::warn!(channel = %self.channel, room = %room.room_id(), error = detail, "cannot read a room now");
+                    tries += 1;
                 }
             }
             if !self.pause(pause, shutdown).await {
-                return Err(Ending);
+                return Err(Ending::Shutdown);
             }
+        }
+        Ok(Asked::Later)
+    }
+}
+
+impl Gap {
+    fn push(&mut self, page: Page) {
+        // The oldest one is always held: it is the next to be stored.
+        let is_full = self.pages.len() > HELD;
+        if let Some(newer) = self.pages.last_mut().filter(|_| is_full) {
+            newer.events = None;
+        }
+        self.pages.push(page);
+    }
+
+    /// Leaves what is newer than the event `index` of page `page`, or nothing.
+    fn end_at(&mut self, newest: Option<(usize, usize)>) {
+        let (pages, count) = newest.map_or((0, 0), |(page, index)| (page + 1, index));
+        self.pages.truncate(pages);
+        if let Some(oldest) = self.pages.last_mut() {
+            oldest.count = count;
         }
     }
 }

@@ -1,10 +1,17 @@
 //! A room's timeline, from where it is stored to its end.
 
-use matrix_sdk::{Room, deserialized_responses::TimelineEvent};
-use rejoinder_core::Intake;
+use matrix_sdk::{
+    Room,
+    deserialized_responses::{TimelineEvent, TimelineEventKind},
+};
+use rejoinder_core::{Intake, Timestamp};
 use tokio_util::sync::CancellationToken;
 
-use super::Ending;
+use super::{
+    Ending,
+    gaps::{Asked, Gap},
+};
+pub(super) use crate::payload::Membership;
 use crate::{Matrix, Session, payload::Event};
 
 /// How many events are stored at once.
@@ -20,9 +27,10 @@ pub(super) enum Position {
 }
 
 impl Position {
-    pub(super) fn of(event: &TimelineEvent) -> Option<Self> {
+    /// At this event. No server's clock puts it after `now`.
+    pub(super) fn of(event: &TimelineEvent, now: Timestamp) -> Option<Self> {
         let event = read(event)?;
-        Some(Self::Event { at: event.origin_server_ts, id: event.event_id })
+        Some(Self::Event { at: event.origin_server_ts.min(now.as_millis()), id: event.event_id })
     }
 
     pub(super) fn parse(text: &str) -> Self {
@@ -47,13 +55,22 @@ pub(super) struct Brought {
     pub(super) has_gap: bool,
 }
 
+impl Brought {
+    /// Nothing came: all that is missing is to be read from the room's end on.
+    pub(super) const fn nothing() -> Self {
+        Self { events: Vec::new(), before: None, has_gap: true }
+    }
+}
+
 /// An event's fields that concern us.
 pub(crate) fn read(event: &TimelineEvent) -> Option<Event> {
-    serde_json::from_str(event.raw().json().get()).ok()
+    let read: Event = serde_json::from_str(event.raw().json().get()).ok()?;
+    let is_decrypted = matches!(event.kind, TimelineEventKind::Decrypted(_));
+    Some(if is_decrypted { read.as_somebody_wrote_it() } else { read })
 }
 
 impl Matrix {
-    /// Stores what came of a room, with what is missing before it.
+    /// Stores what came of a room, with what is missing before it. Whether all of it could be read.
     pub(super) async fn room(
         &self,
         session: &Session,
@@ -62,7 +79,7 @@ impl Matrix {
         mut brought: Brought,
         since: Option<&str>,
         shutdown: &CancellationToken,
-    ) -> Result<(), Ending> {
+    ) -> Result<bool, Ending> {
         let name = room.room_id().as_str();
         let position = self.cursor(intake, name, shutdown).await?;
         let from = match position.as_deref().map(Position::parse) {
@@ -70,18 +87,45 @@ impl Matrix {
             Some(Position::Joined) => From::Join,
             None => From::Invite,
         };
-        let mut events = std::mem::take(&mut brought.events);
-        let mut begin = from.begin(&events, session.me());
+        let me = session.me();
+        let begin = from.begin(&brought.events, me);
+        brought.events.drain(..begin.unwrap_or(0));
         // A room that is new to us begins with our invitation, which may lie before what came.
         let may_lack = brought.has_gap || !matches!(from, From::After(_));
-        if begin.is_none() && may_lack {
-            let mut gap = self.gap(room, &from, session.me(), brought.before, since, shutdown).await?;
-            gap.append(&mut events);
-            events = gap;
-            begin = from.begin(&events, session.me());
+        let gap = if begin.is_none() && may_lack {
+            match self.gap(room, &from, me, brought.before, since, shutdown).await? {
+                Asked::Got(gap) => gap,
+                Asked::Refused => Gap::default(),
+                Asked::Later => return Ok(false),
+            }
+        } else {
+            Gap::default()
+        };
+        let first = gap.first.or_else(|| brought.events.iter().find_map(|event| read(event)?.membership_of(me)));
+        let mut presence = Presence::before(first.as_ref());
+        for page in gap.pages.into_iter().rev() {
+            match self.events_of(room, page, shutdown).await? {
+                Asked::Got(events) => {
+                    self.take_all_in(session, intake, room, presence.without_what_we_missed(events, me), shutdown)
+                        .await?;
+                }
+                Asked::Refused => break,
+                Asked::Later => return Ok(false),
+            }
         }
-        events.drain(..begin.unwrap_or(0));
-        let events = without_what_was_said_behind_our_back(events, session.me());
+        let events = presence.without_what_we_missed(brought.events, me);
+        self.take_all_in(session, intake, room, events, shutdown).await?;
+        Ok(true)
+    }
+
+    async fn take_all_in(
+        &self,
+        session: &Session,
+        intake: &Intake,
+        room: &Room,
+        events: Vec<TimelineEvent>,
+        shutdown: &CancellationToken,
+    ) -> Result<(), Ending> {
         for together in events.chunks(TOGETHER) {
             self.take_in(session, intake, room, together, shutdown).await?;
         }
@@ -89,17 +133,29 @@ impl Matrix {
     }
 }
 
-/// Events without those that others said while we were out of the room.
-fn without_what_was_said_behind_our_back(events: Vec<TimelineEvent>, me: &str) -> Vec<TimelineEvent> {
-    let mut is_out = false;
-    let mut concerns_us = |event: &TimelineEvent| {
-        let membership = read(event).and_then(|event| event.membership_of(me));
-        if let Some((now, _)) = &membership {
-            is_out = !matches!(&**now, "invite" | "join");
-        }
-        membership.is_some() || !is_out
-    };
-    events.into_iter().filter(|event| concerns_us(event)).collect()
+/// Whether we are in a room, from event to event.
+struct Presence {
+    is_out: bool,
+}
+
+impl Presence {
+    /// As it was before `first`, which became of our membership first: we may have left long before.
+    fn before(first: Option<&Membership>) -> Self {
+        let before = first.and_then(|first| first.before.as_deref());
+        Self { is_out: before.is_some_and(|before| !matches!(before, "invite" | "join")) }
+    }
+
+    /// Events, oldest first, without those that others said while we were out of the room.
+    fn without_what_we_missed(&mut self, events: Vec<TimelineEvent>, me: &str) -> Vec<TimelineEvent> {
+        let mut concerns_us = |event: &TimelineEvent| {
+            let membership = read(event).and_then(|event| event.membership_of(me));
+            if let Some(membership) = &membership {
+                self.is_out = !matches!(&*membership.now, "invite" | "join");
+            }
+            membership.is_some() || !self.is_out
+        };
+        events.into_iter().filter(|event| concerns_us(event)).collect()
+    }
 }
 
 /// Where a room's events begin to concern us.
@@ -125,17 +181,12 @@ impl From {
         match self {
             Self::After(Position::Event { id, .. }) => event.event_id == *id,
             Self::After(Position::Joined) => false,
-            Self::Join => event.membership_of(me).is_some_and(|(now, before)| is_join(&now, before.as_deref())),
-            Self::Invite => event.membership_of(me).is_some_and(|(now, before)| {
-                now == "invite" || (is_join(&now, before.as_deref()) && before.as_deref() != Some("invite"))
+            Self::Join => event.membership_of(me).is_some_and(|membership| membership.is_join()),
+            Self::Invite => event.membership_of(me).is_some_and(|membership| {
+                membership.now == "invite" || (membership.is_join() && membership.before.as_deref() != Some("invite"))
             }),
         }
     }
-}
-
-/// Whether we came in, and did not only change our name.
-fn is_join(now: &str, before: Option<&str>) -> bool {
-    now == "join" && before != Some("join")
 }
 
 #[cfg(test)]
@@ -160,6 +211,10 @@ mod tests {
             "type": "m.room.member", "event_id": id, "sender": "@ada:example.org", "state_key": ME,
             "content": { "membership": now }, "unsigned": { "prev_content": { "membership": before } },
         }))
+    }
+
+    fn first(events: &[TimelineEvent]) -> Option<Membership> {
+        events.iter().find_map(|event| read(event)?.membership_of(ME))
     }
 
     #[test]
@@ -192,10 +247,20 @@ mod tests {
             said("$7"),
         ];
 
-        let left = without_what_was_said_behind_our_back(events, ME);
+        let left = Presence::before(first(&events).as_ref()).without_what_we_missed(events, ME);
 
         let ids: Vec<_> = left.iter().filter_map(read).map(|event| event.event_id).collect();
         assert_eq!(ids, ["$1", "$2", "$4", "$5", "$6", "$7"]);
+    }
+
+    #[test]
+    fn nor_does_it_where_we_left_long_before() {
+        let events = vec![said("$1"), member("$2", "join", "leave"), said("$3"), member("$4", "join", "join")];
+
+        let left = Presence::before(first(&events).as_ref()).without_what_we_missed(events, ME);
+
+        let ids: Vec<_> = left.iter().filter_map(read).map(|event| event.event_id).collect();
+        assert_eq!(ids, ["$2", "$3", "$4"]);
     }
 
     #[test]

@@ -54,7 +54,9 @@ impl Matrix {
         events: &[TimelineEvent],
         shutdown: &CancellationToken,
     ) -> Result<(), Ending> {
-        let Some(position) = events.iter().rev().find_map(Position::of) else { return Ok(()) };
+        let Some(position) = events.iter().rev().find_map(|event| Position::of(event, self.clock.now())) else {
+            return Ok(());
+        };
         let (mut inbound, mut locked) = (Vec::new(), Vec::new());
         for event in events {
             let raw = event.raw().json().get();
@@ -99,7 +101,7 @@ impl Matrix {
         shutdown: &CancellationToken,
     ) -> Result<Option<InboundEvent>, Ending> {
         let read = self.seen(session, room, event, raw, shutdown, inbound::normalise).await?;
-        self.memory.note(event, read.as_ref().map(|read| read.directed));
+        self.memory.note(room.room_id().as_str(), event, read.as_ref().map(|read| read.directed));
         Ok(read)
     }
 
@@ -143,33 +145,39 @@ impl Matrix {
         target: &str,
         shutdown: &CancellationToken,
     ) -> Result<Option<Known>, Ending> {
-        if let Some(known) = self.memory.get(target) {
+        let name = room.room_id().as_str();
+        if let Some(known) = self.memory.get(name, target) {
             return Ok(Some(known));
         }
         let Ok(id) = EventId::parse(target) else { return Ok(None) };
         let mut backoff = Backoff::default();
-        for _ in 0..TRIES {
+        let mut tries = 0;
+        while tries < TRIES {
             let asked = tokio::select! {
                 asked = tokio::time::timeout(LOOK_UP, room.event(&id, None)) => asked,
-                () = shutdown.cancelled() => return Err(Ending),
+                () = shutdown.cancelled() => return Err(Ending::Shutdown),
             };
+            let mut pause = backoff.pause();
             match asked.map(|asked| asked.map_err(|error| errors::sdk(&error))) {
                 Ok(Ok(event)) => {
                     let Some(event) = read(&event) else { return Ok(None) };
                     let mut known = Known::of(&event);
                     if known.sender == session.me()
-                        && let Some(latest) = latest_edit(room, &id).await
+                        && let Some(latest) = latest_edit(room, &id, session.me()).await
                     {
                         (known.text, known.asks) = (latest.text, latest.asks.or(known.asks));
                     }
-                    self.memory.learn(target, known.clone());
+                    self.memory.learn(name, target, known.clone());
                     return Ok(Some(known));
                 }
                 Ok(Err(Failure::Refused(_))) => return Ok(None),
-                Ok(Err(_)) | Err(_) => {}
+                // It is not asked now; what is said meanwhile waits as well.
+                Ok(Err(Failure::Limited { retry_after, .. })) => pause = pause.max(retry_after),
+                Ok(Err(Failure::NotSent(_))) => {}
+                Ok(Err(_)) | Err(_) => tries += 1,
             }
-            if !self.pause(backoff.pause(), shutdown).await {
-                return Err(Ending);
+            if !self.pause(pause, shutdown).await {
+                return Err(Ending::Shutdown);
             }
         }
         tracing::warn!(channel = %self.channel, room = %room.room_id(), "what an event refers to cannot be read");
@@ -188,14 +196,14 @@ impl Matrix {
         loop {
             match intake.accept_all(events.clone(), cursor.clone()).await {
                 Ok(accepted) => return Ok(accepted),
-                Err(IntakeError::ShuttingDown) => return Err(Ending),
+                Err(IntakeError::ShuttingDown) => return Err(Ending::Shutdown),
                 Err(IntakeError::Store(error)) => {
                     tracing::warn!(channel = %self.channel, %error, "events cannot be stored, trying again");
                     self.pulse.fails(format!("events cannot be stored: {error}"));
                 }
             }
             if !self.pause(backoff.pause(), shutdown).await {
-                return Err(Ending);
+                return Err(Ending::Shutdown);
             }
         }
     }
@@ -242,14 +250,15 @@ async fn name_of(room: &Room, user: &str) -> Option<String> {
     member.display_name().map(str::to_owned)
 }
 
-/// What a message of ours says since it was last changed.
-async fn latest_edit(room: &Room, event: &EventId) -> Option<Known> {
+/// What a message of ours says since we last changed it.
+async fn latest_edit(room: &Room, event: &EventId, me: &str) -> Option<Known> {
     let options = RelationsOptions {
         include_relations: IncludeRelations::RelationsOfType(RelationType::Replacement),
         ..RelationsOptions::default()
     };
     let relations = tokio::time::timeout(LOOK_UP, room.relations(event.to_owned(), options)).await.ok()?.ok()?;
-    relations.chunk.first().and_then(read).map(|event| Known::of(&event))
+    let mut edits = relations.chunk.iter().filter_map(read);
+    edits.find(|edit| edit.sender == me).map(|edit| Known::of(&edit))
 }
 
 impl Session {

@@ -1,0 +1,145 @@
+//! Rooms that cannot be read to their end now: they are read when the homeserver gives them, while the others go on.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use matrix_sdk::ruma::{OwnedRoomId, RoomId};
+use rejoinder_core::{Backoff, Intake};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use super::{Ending, rooms::Brought};
+use crate::{Matrix, Session};
+
+/// The cursor that is their list, so that a restart forgets none.
+const LIST: &str = "late";
+
+/// How long at least before a room is tried again.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// The list.
+#[derive(Debug, Default)]
+pub(crate) struct Late {
+    rooms: Mutex<HashMap<OwnedRoomId, Behind>>,
+    more: Notify,
+}
+
+/// A room that is behind.
+#[derive(Clone, Debug, Default)]
+struct Behind {
+    /// The token up to which it is stored.
+    since: Option<String>,
+    /// How often something came that was left for later.
+    left: u64,
+}
+
+impl Late {
+    /// Whether what came of a room is left for later.
+    pub(super) fn leaves(&self, room: &RoomId) -> bool {
+        self.lock().get_mut(room).map(|behind| behind.left += 1).is_some()
+    }
+
+    /// A room was read to its end; whether that still is its end.
+    fn caught_up(&self, room: &RoomId, left: u64) -> bool {
+        let mut rooms = self.lock();
+        let is_end = rooms.get(room).is_some_and(|behind| behind.left == left);
+        is_end && rooms.remove(room).is_some()
+    }
+
+    fn list(&self) -> String {
+        let rooms = self.lock();
+        let list: HashMap<_, _> = rooms.iter().map(|(room, behind)| (room, &behind.since)).collect();
+        serde_json::to_string(&list).unwrap_or_default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<OwnedRoomId, Behind>> {
+        self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Matrix {
+    /// Takes up the list of an earlier start.
+    pub(super) async fn load_late(&self, intake: &Intake, shutdown: &CancellationToken) -> Result<(), Ending> {
+        let stored = self.cursor(intake, LIST, shutdown).await?.unwrap_or_default();
+        let stored: HashMap<OwnedRoomId, Option<String>> = serde_json::from_str(&stored).unwrap_or_default();
+        let rooms = stored.into_iter().map(|(room, since)| (room, Behind { since, left: 0 }));
+        self.late.lock().extend(rooms);
+        self.late.more.notify_one();
+        Ok(())
+    }
+
+    /// A room is stored up to `since`, and cannot be read on now.
+    pub(super) async fn fall_behind(
+        &self,
+        intake: &Intake,
+        room: &RoomId,
+        since: Option<&str>,
+        shutdown: &CancellationToken,
+    ) -> Result<(), Ending> {
+        tracing::warn!(channel = %self.channel, %room, "a room cannot be read on; the others go on");
+        let behind = Behind { since: since.map(str::to_owned), left: 0 };
+        self.late.lock().entry(room.to_owned()).or_insert(behind);
+        self.move_cursor(intake, LIST, self.late.list(), shutdown).await?;
+        self.late.more.notify_one();
+        Ok(())
+    }
+
+    /// Reads rooms that are behind, until `shutdown`.
+    pub(super) async fn catch_late_up(
+        &self,
+        session: &Session,
+        intake: &Intake,
+        shutdown: &CancellationToken,
+    ) -> Result<(), Ending> {
+        let mut backoff = Backoff::default();
+        while !shutdown.is_cancelled() {
+            let rooms: Vec<_> = self.late.lock().iter().map(|(room, it)| (room.clone(), it.clone())).collect();
+            if rooms.is_empty() {
+                backoff.reset();
+                tokio::select! {
+                    () = self.late.more.notified() => continue,
+                    () = shutdown.cancelled() => return Ok(()),
+                }
+            }
+            for (id, behind) in rooms {
+                let is_read = match session.client.get_room(&id) {
+                    Some(room) => {
+                        let since = behind.since.as_deref();
+                        self.room(session, intake, &room, Brought::nothing(), since, shutdown).await?
+                    }
+                    None => true,
+                };
+                if is_read && self.late.caught_up(&id, behind.left) {
+                    tracing::info!(channel = %self.channel, room = %id, "a room is read to its end again");
+                    self.move_cursor(intake, LIST, self.late.list(), shutdown).await?;
+                }
+            }
+            if !self.late.lock().is_empty() && !self.pause(backoff.pause().max(PAUSE), shutdown).await {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_room_is_read_to_its_end_when_nothing_came_meanwhile() {
+        let (late, room) = (Late::default(), RoomId::parse("!a:example.org").expect("a room"));
+
+        assert!(!late.leaves(&room), "it is not behind");
+        late.lock().insert(room.clone(), Behind { since: Some("s1".to_owned()), left: 0 });
+        assert_eq!(late.list(), r#"{"!a:example.org":"s1"}"#);
+        assert!(late.leaves(&room));
+
+        assert!(!late.caught_up(&room, 0), "something came");
+        assert!(late.caught_up(&room, 1));
+        assert!(!late.leaves(&room));
+    }
+}
