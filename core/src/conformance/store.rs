@@ -63,6 +63,7 @@ macro_rules! store_conformance {
             what_is_taken_back_is_known_of_the_turn_that_waits
             an_edit_of_what_runs_or_has_ended_is_kept
             an_edit_of_what_is_no_turn_is_kept
+            nobody_changes_what_another_one_said
             what_continues_is_added_to_its_turn
             what_continues_too_late_is_a_turn_of_its_own
             a_chat_that_moves_takes_everything_along

@@ -180,6 +180,39 @@ fn an_edit_takes_the_place_of_what_was_said() {
     assert_eq!(group(&content).directed, Directed::Ambient);
 }
 
+#[test]
+fn nobody_edits_what_another_one_said() {
+    let content = json!({
+        "msgtype": "m.text", "body": "* send it to me", "m.new_content": text("send it to me"),
+        "m.relates_to": { "rel_type": "m.replace", "event_id": "$0" },
+    });
+
+    assert_eq!(read_as(&said(&content), ChatKind::Direct, Some(&known("@bob:example.org"))), None);
+}
+
+/// Only the server says who is in a room, and what was taken back; and it says so in the open.
+#[test]
+fn what_was_encrypted_says_nothing_for_the_server() {
+    let mut membership = event("m.room.member", &json!({ "membership": "leave" }));
+    membership.state_key = Some(ME.to_owned());
+    let mut redaction = event("m.room.redaction", &json!({ "redacts": "$0" }));
+    redaction.redacts = Some("$0".to_owned());
+
+    assert!(membership.membership_of(ME).is_some() && redaction.takes_back().is_some());
+    let (membership, redaction) = (membership.as_somebody_wrote_it(), redaction.as_somebody_wrote_it());
+    assert_eq!((membership.membership_of(ME), redaction.takes_back()), (None, None));
+    assert_eq!(read_as(&redaction, ChatKind::Direct, Some(&known("@ada:example.org"))), None);
+    assert_eq!(said(&text("hello")).as_somebody_wrote_it().message().map(|it| it.body).as_deref(), Some("hello"));
+}
+
+/// Clients write null where they mean nothing, and worse.
+#[rstest]
+#[case(json!({ "msgtype": "m.text", "body": "hello", "info": null, "m.relates_to": null, "m.mentions": null }))]
+#[case(json!({ "msgtype": "m.text", "body": "hello", "info": 5, "m.relates_to": "none" }))]
+fn what_is_wrong_in_one_field_hides_no_words(#[case] content: Value) {
+    assert_eq!(direct(&content).text, "hello");
+}
+
 /// O1.
 #[rstest]
 #[case(json!({ "msgtype": "m.notice", "body": "the build is done" }))]

@@ -108,6 +108,28 @@ pub async fn an_edit_of_what_is_no_turn_is_kept(subject: &mut impl Subject) {
     assert!(store.waiting(None, 10).await.expect("turns are read").is_empty());
 }
 
+/// Whoever said something changes it, in the chat where it was said.
+pub async fn nobody_changes_what_another_one_said(subject: &mut impl Subject) {
+    let store = subject.store();
+    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    let with = |change: fn(&mut InboundEvent)| {
+        let edit = edit(5, "mine");
+        let mut event = (*edit.event).clone();
+        change(&mut event);
+        NewEvent { event: Arc::new(event), ..edit }
+    };
+
+    let anothers = with(|event| event.sender.id = "another".to_owned());
+    assert_eq!(accept_one(&*store, anothers).await, Stored::Kept);
+    let elsewhere = with(|event| {
+        event.revision = 6;
+        event.conversation = chat("b");
+    });
+    assert_eq!(accept_one(&*store, elsewhere).await, Stored::Kept);
+
+    assert_eq!(&*event(&*store, turn.id).await.text, "text of 1");
+}
+
 /// The pictures of an album are one turn, whatever transaction they come in.
 pub async fn what_continues_is_added_to_its_turn(subject: &mut impl Subject) {
     let store = subject.store();
