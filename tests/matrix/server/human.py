@@ -5,14 +5,19 @@ import json
 import os
 import sys
 import tempfile
+from uuid import uuid4
 
 from nio import (
+    Api,
     AsyncClient,
     AsyncClientConfig,
     Event,
+    JoinResponse,
     LoginResponse,
     MegolmEvent,
     RoomCreateResponse,
+    RoomInviteResponse,
+    RoomRedactResponse,
     RoomSendResponse,
     UploadResponse,
 )
@@ -76,6 +81,30 @@ class Human:
         assert isinstance(response, RoomSendResponse), response
         return {"event_id": response.event_id}
 
+    async def forge(self, room: str, event: dict) -> dict:
+        """Encrypts an event as it is given, with fields that clients leave to the homeserver."""
+        content = self.client.olm.group_encrypt(room, dict(event))
+        method, path, data = Api.room_send(self.client.access_token, room, "m.room.encrypted", content, uuid4())
+        response = await self.client._send(RoomSendResponse, method, path, data, (room,))
+        assert isinstance(response, RoomSendResponse), response
+        return {"event_id": response.event_id}
+
+    async def redact(self, room: str, event_id: str) -> dict:
+        response = await self.client.room_redact(room, event_id)
+        assert isinstance(response, RoomRedactResponse), response
+        return {}
+
+    async def invite(self, room: str, user: str) -> dict:
+        response = await self.client.room_invite(room, user)
+        assert isinstance(response, RoomInviteResponse), response
+        return {}
+
+    async def join(self, room: str) -> dict:
+        response = await self.client.join(room)
+        assert isinstance(response, JoinResponse), response
+        await self.until(lambda: room in self.client.rooms)
+        return {}
+
     async def attach(self, room: str, name: str, text: str) -> dict:
         data = text.encode()
         response, keys = await self.client.upload(
@@ -101,6 +130,11 @@ class Human:
         self.client.olm.outbound_group_sessions.pop(room, None)
         return {}
 
+    async def room_key(self, room: str) -> dict:
+        """The session with which the next message is encrypted."""
+        session = self.client.olm.outbound_group_sessions.get(room)
+        return {"session": session.id if session else None}
+
     async def messages(self, room: str, after: int) -> dict:
         await self.until(lambda: len(self.seen.get(room, [])) > after)
         return {"seen": self.seen[room]}
@@ -119,6 +153,13 @@ class Human:
         await self.client.confirm_short_auth_string(sas.transaction_id)
         await self.until(lambda: sas.verified)
         return {"shown": shown, "verified": device.verified}
+
+    async def start_to_verify(self, device: str) -> dict:
+        """Asks another device of the same account to verify this one."""
+        self.client.olm.users_for_key_query.add(self.client.user_id)
+        await self.client.keys_query()
+        await self.client.start_key_verification(self.client.device_store[self.client.user_id][device])
+        return {}
 
     async def until_seen(self, room: str, event_id: str) -> dict:
         await self.until(lambda: any(event["event_id"] == event_id for event in self.seen.get(room, [])))

@@ -146,6 +146,19 @@ impl Homeserver {
         self.register(name).await
     }
 
+    /// Another client of an account.
+    ///
+    /// # Panics
+    /// When it is not let in.
+    pub async fn log_in(&self, account: &Account) -> Person {
+        let identifier = json!({ "type": "m.id.user", "user": account.user });
+        let body = json!({ "type": "m.login.password", "identifier": identifier, "password": account.password });
+        let url = format!("{}/_matrix/client/v3/login", self.url);
+        let answer = person::call(&client(), "POST", &url, None, Some(&body)).await;
+        let token = answer["access_token"].as_str().expect("whoever logs in is given a token").to_owned();
+        Person::new(&self.url, account.user.clone(), token)
+    }
+
     /// Brings an account into a room that it was invited to.
     pub async fn join(&self, token: &str, room: &str) {
         let url = format!("{}/_matrix/client/v3/rooms/{room}/join", self.url);
@@ -161,6 +174,11 @@ impl Homeserver {
     /// Somebody new, who encrypts.
     pub async fn human(&self, name: &str) -> Human {
         self.human_by(name, &self.url).await
+    }
+
+    /// Another client of an account, which encrypts.
+    pub async fn human_of(&self, account: &Account) -> Human {
+        Human::start(&self.url, account.clone()).await
     }
 
     /// As [`human`](Self::human), by way of a proxy.

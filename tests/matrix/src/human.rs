@@ -77,6 +77,47 @@ impl Human {
         self.sends(room, "m.room.message", &json!({ "msgtype": "m.text", "body": text })).await
     }
 
+    /// Says something to somebody in particular.
+    pub async fn mentions(&self, room: &str, user: &str, text: &str) -> String {
+        let mentions = json!({ "user_ids": [user] });
+        let content = json!({ "msgtype": "m.text", "body": text, "m.mentions": mentions });
+        self.sends(room, "m.room.message", &content).await
+    }
+
+    /// Changes what was said.
+    pub async fn edits(&self, room: &str, event: &str, text: &str) -> String {
+        let new = json!({ "msgtype": "m.text", "body": text });
+        let relation = json!({ "rel_type": "m.replace", "event_id": event });
+        let body = format!("* {text}");
+        let content = json!({ "msgtype": "m.text", "body": body, "m.new_content": new, "m.relates_to": relation });
+        self.sends(room, "m.room.message", &content).await
+    }
+
+    /// Takes back what was said.
+    pub async fn redacts(&self, room: &str, event: &str) {
+        self.does("redact", json!({ "room": room, "event_id": event })).await;
+    }
+
+    /// Encrypts an event as it is given, with fields that only the homeserver may say: gives its id. Something must
+    /// have been said before.
+    ///
+    /// # Panics
+    /// When it is not taken.
+    pub async fn forges(&self, room: &str, event: &Value) -> String {
+        let sent = self.does("forge", json!({ "room": room, "event": event })).await;
+        sent["event_id"].as_str().expect("what was sent has an id").to_owned()
+    }
+
+    /// Invites somebody.
+    pub async fn invites(&self, room: &str, user: &str) {
+        self.does("invite", json!({ "room": room, "user": user })).await;
+    }
+
+    /// Comes into a room that they were invited to.
+    pub async fn joins(&self, room: &str) {
+        self.does("join", json!({ "room": room })).await;
+    }
+
     /// Puts an emoji on an event.
     pub async fn reacts(&self, room: &str, event: &str, emoji: &str) -> String {
         let relation = json!({ "rel_type": "m.annotation", "event_id": event, "key": emoji });
@@ -111,9 +152,26 @@ impl Human {
         serde_json::from_value(verified["shown"].clone()).expect("a list")
     }
 
+    /// Asks another device of their own account to verify this one.
+    ///
+    /// # Panics
+    /// When it cannot be asked.
+    pub async fn starts_to_verify(&self, device: &str) {
+        self.does("start_to_verify", json!({ "device": device })).await;
+    }
+
     /// Encrypts what they say next with a new key.
     pub async fn forgets_the_room_key(&self, room: &str) {
         self.does("forgets_the_room_key", json!({ "room": room })).await;
+    }
+
+    /// The id of the key with which what they say in a room is encrypted.
+    ///
+    /// # Panics
+    /// When they have said nothing there yet.
+    pub async fn room_key(&self, room: &str) -> String {
+        let key = self.does("room_key", json!({ "room": room })).await;
+        key["session"].as_str().expect("what was said was encrypted").to_owned()
     }
 
     /// Waits until somebody has said so many things in a room, and gives them as they read then.
