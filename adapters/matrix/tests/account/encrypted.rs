@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use rejoinder_matrix::MatrixOptions;
 use rejoinder_matrix_server::{Fault, Homeserver};
+use serde_json::json;
 
 use crate::support::{Gateway, UNREADABLE, options};
 
@@ -129,5 +130,137 @@ async fn what_cannot_be_read_is_said_to_be() {
     ada.forgets_the_room_key(&room).await;
     ada.says(&room, "say again").await;
     assert_eq!(ada.until_hears(&room, gateway.user(), 2).await[1].text, "again");
+    gateway.stop().await;
+}
+
+/// Whoever comes into the room reads what is said from then on.
+#[tokio::test]
+async fn who_joins_an_encrypted_room_reads_the_next_answer() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let (ada, bob) = (homeserver.human("ada").await, homeserver.human("bob").await);
+    let room = ada.direct(gateway.user()).await;
+    ada.until_joined(&room, gateway.user()).await;
+    ada.says(&room, "say one").await;
+    ada.until_hears(&room, gateway.user(), 1).await;
+
+    ada.invites(&room, bob.user()).await;
+    bob.joins(&room).await;
+    ada.until_joined(&room, bob.user()).await;
+    ada.mentions(&room, gateway.user(), "say two").await;
+    ada.until_hears(&room, gateway.user(), 2).await;
+    bob.mentions(&room, gateway.user(), "say three").await;
+
+    let read = bob.until_sees(&room, |messages| {
+        let theirs = messages.iter().filter(|message| message.sender == gateway.user() && message.is_encrypted);
+        let texts: Vec<String> = theirs.map(|message| message.text.clone()).collect();
+        texts.contains(&"three".to_owned()).then_some(texts)
+    });
+    assert_eq!(read.await, ["two", "three"]);
+    assert_eq!(ada.until_hears(&room, gateway.user(), 3).await[2].text, "three");
+    gateway.stop().await;
+}
+
+/// What waits takes its new words; the agent never sees the old ones.
+#[tokio::test]
+async fn an_edit_changes_what_waits_in_an_encrypted_chat_too() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let ada = homeserver.human("ada").await;
+    let room = ada.direct(gateway.user()).await;
+    ada.until_joined(&room, gateway.user()).await;
+    ada.says(&room, "wait one").await;
+    gateway.agent_has(1).await;
+    let second = ada.says(&room, "say tow").await;
+
+    let edit = ada.edits(&room, &second, "say two").await;
+    gateway.until_stored(&room, &edit).await;
+    gateway.agent_goes_on();
+
+    let heard = ada.until_hears(&room, gateway.user(), 2).await;
+    assert_eq!((&*heard[0].text, &*heard[1].text), ("one and that is all.", "two"));
+    assert_eq!(gateway.told(), ["wait one", "say two"]);
+    gateway.stop().await;
+}
+
+/// What waits and is taken back is not answered; the agent never sees it.
+#[tokio::test]
+async fn what_is_taken_back_in_an_encrypted_chat_is_not_answered() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let ada = homeserver.human("ada").await;
+    let room = ada.direct(gateway.user()).await;
+    ada.until_joined(&room, gateway.user()).await;
+    ada.says(&room, "wait one").await;
+    gateway.agent_has(1).await;
+    let second = ada.says(&room, "say two").await;
+    gateway.until_stored(&room, &second).await;
+
+    ada.redacts(&room, &second).await;
+    let third = ada.says(&room, "say three").await;
+    gateway.until_stored(&room, &third).await;
+    gateway.agent_goes_on();
+
+    ada.until_hears(&room, gateway.user(), 2).await;
+    gateway.settles().await;
+    assert_eq!(ada.hears(&room, gateway.user()).await, ["one and that is all.", "three"]);
+    assert_eq!(gateway.told(), ["wait one", "say three"]);
+    gateway.stop().await;
+}
+
+/// What was taken back while its key was missing is nobody's any more, also when the key comes.
+#[tokio::test]
+async fn what_is_taken_back_before_its_key_comes_is_not_answered() {
+    let homeserver = Homeserver::shared().await;
+    let account = homeserver.account("agent").await;
+    let patient = MatrixOptions { decrypt_patience: Duration::from_mins(10), ..options(homeserver.url(), &account) };
+    let gateway = Gateway::synced(patient).await;
+    let way = homeserver.proxy().await;
+    let ada = homeserver.human_through("ada", &way).await;
+    let room = ada.direct(gateway.user()).await;
+    ada.until_joined(&room, gateway.user()).await;
+
+    way.fails("PUT", "/sendToDevice/", usize::MAX, Fault::Hold);
+    let said = ada.says(&room, "say late").await;
+    gateway.until_waiting(1).await;
+    ada.redacts(&room, &said).await;
+    gateway.until_waiting(0).await;
+    way.heals();
+    way.release().await;
+    ada.says(&room, "say after").await;
+
+    assert_eq!(ada.until_hears(&room, gateway.user(), 1).await[0].text, "after");
+    gateway.settles().await;
+    assert_eq!(gateway.told(), ["say after"]);
+    gateway.stop().await;
+}
+
+/// What only the homeserver may say is not believed when somebody in the room has encrypted it: that we are out of the
+/// room, or that somebody's words were taken back.
+#[tokio::test]
+async fn what_only_the_homeserver_may_say_is_not_believed_from_people() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let ada = homeserver.human("ada").await;
+    let room = ada.direct(gateway.user()).await;
+    ada.until_joined(&room, gateway.user()).await;
+    ada.says(&room, "wait one").await;
+    gateway.agent_has(1).await;
+    let second = ada.says(&room, "say two").await;
+    gateway.until_stored(&room, &second).await;
+
+    let taken_back = json!({ "type": "m.room.redaction", "redacts": second, "content": { "redacts": second } });
+    let forged = ada.forges(&room, &taken_back).await;
+    gateway.until_stored(&room, &forged).await;
+    gateway.agent_goes_on();
+    ada.until_hears(&room, gateway.user(), 2).await;
+    gateway.settles().await;
+    // Together with what comes after it.
+    let down = gateway.down().await;
+    let user = down.options.user.clone();
+    let put_out = json!({ "type": "m.room.member", "state_key": user, "content": { "membership": "leave" } });
+    ada.forges(&room, &put_out).await;
+    ada.says(&room, "say three").await;
+    let gateway = down.up().await;
+
+    let heard = ada.until_hears(&room, gateway.user(), 3).await;
+    let heard: Vec<&str> = heard.iter().map(|message| &*message.text).collect();
+    assert_eq!(heard, ["one and that is all.", "two", "three"]);
     gateway.stop().await;
 }

@@ -1,8 +1,10 @@
 //! What is said to the account.
 
+use rejoinder_matrix::{MatrixOptions, ReadReceipts};
+use rejoinder_matrix_server::{Call, Homeserver};
 use serde_json::json;
 
-use crate::support::Gateway;
+use crate::support::{Gateway, options, uploaded};
 
 #[tokio::test]
 async fn what_is_said_in_a_direct_chat_is_answered() {
@@ -22,9 +24,9 @@ async fn what_is_said_in_a_direct_chat_is_answered() {
 /// D14. What was said before the first start is nobody's any more.
 #[tokio::test]
 async fn nothing_old_is_answered_at_the_first_start() {
-    let homeserver = rejoinder_matrix_server::Homeserver::shared().await;
+    let homeserver = Homeserver::shared().await;
     let (account, token) = homeserver.account_with_token("agent").await;
-    let options = crate::support::options(homeserver.url(), &account);
+    let options = options(homeserver.url(), &account);
     let ada = homeserver.person("ada").await;
     let (before, invited) = (ada.direct(&account.user).await, ada.direct(&account.user).await);
     homeserver.join(&token, &before).await;
@@ -105,6 +107,60 @@ async fn an_edit_changes_what_waits() {
     gateway.stop().await;
 }
 
+/// Whoever is in a room may say of any message that theirs takes its place.
+#[tokio::test]
+async fn nobody_changes_what_somebody_else_said() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let (ada, eve) = (homeserver.person("ada").await, homeserver.person("eve").await);
+    let room = ada.room("Friends", &[gateway.user(), eve.user()]).await;
+    eve.join(&room).await;
+    ada.until_joined(&room, gateway.user()).await;
+    ada.mentions(&room, gateway.user(), "wait one").await;
+    gateway.agent_has(1).await;
+    let second = ada.mentions(&room, gateway.user(), "say two").await;
+    gateway.until_stored(&room, &second).await;
+
+    let mentions = json!({ "user_ids": [gateway.user()] });
+    let new = json!({ "msgtype": "m.text", "body": "say something else", "m.mentions": mentions });
+    let relation = json!({ "rel_type": "m.replace", "event_id": second });
+    let edit = json!({
+        "msgtype": "m.text", "body": "* say something else", "m.mentions": mentions,
+        "m.new_content": new, "m.relates_to": relation,
+    });
+    let edit = eve.sends(&room, &edit).await;
+    gateway.until_stored(&room, &edit).await;
+    gateway.agent_goes_on();
+
+    ada.until_hears(&room, gateway.user(), 2).await;
+    gateway.settles().await;
+    assert_eq!(ada.hears(&room, gateway.user()).await, ["one and that is all.", "two"]);
+    assert_eq!(gateway.told(), ["wait one", "say two"]);
+    gateway.stop().await;
+}
+
+/// Nor what we said: after a restart we know our words from the homeserver.
+#[tokio::test]
+async fn nobody_changes_what_we_said() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let (ada, eve) = (homeserver.person("ada").await, homeserver.person("eve").await);
+    let room = ada.room("Friends", &[gateway.user(), eve.user()]).await;
+    eve.join(&room).await;
+    ada.until_joined(&room, gateway.user()).await;
+    ada.mentions(&room, gateway.user(), "say hello").await;
+    ada.until_hears(&room, gateway.user(), 1).await;
+    let said = ada.sees(&room).await.pop().expect("an answer");
+    gateway.settles().await;
+
+    eve.edits(&room, &said.id, "something else").await;
+    let gateway = gateway.down().await.up().await;
+    ada.replies(&room, &said.id, "say why").await;
+    ada.until_hears(&room, gateway.user(), 2).await;
+
+    let reply = gateway.turns().into_iter().find(|turn| turn.text == "say why").expect("a reply to us");
+    assert_eq!(reply.quoted.as_deref(), Some("hello"));
+    gateway.stop().await;
+}
+
 /// What waits and is taken back is not answered; the agent never sees it.
 #[tokio::test]
 async fn what_is_taken_back_while_it_waits_is_not_answered() {
@@ -160,6 +216,32 @@ async fn a_file_is_given_to_the_agent() {
     gateway.stop().await;
 }
 
+/// K3.
+#[tokio::test]
+async fn a_voice_message_is_given_to_the_agent() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(gateway.user()).await;
+    ada.until_joined(&room, gateway.user()).await;
+    let url = uploaded(homeserver, "audio/ogg", b"purr").await;
+
+    // As clients send it.
+    let content = json!({
+        "msgtype": "m.audio", "body": "Voice message", "url": url,
+        "info": { "mimetype": "audio/ogg", "size": 4, "duration": 1500 },
+        "org.matrix.msc1767.audio": { "duration": 1500, "waveform": [0, 512, 1024] },
+        "org.matrix.msc3245.voice": {},
+    });
+    ada.sends(&room, &content).await;
+
+    let turn = gateway.agent_has(1).await;
+    let file = &turn.attachments[0];
+    assert_eq!((&*turn.text, turn.attachments.len()), ("", 1), "its name is nothing that was said");
+    assert_eq!((&*file.attachment.media_type, file.bytes.as_deref()), ("audio/ogg", Some(&b"purr"[..])));
+    ada.until_hears(&room, gateway.user(), 1).await;
+    gateway.stop().await;
+}
+
 /// F7.
 #[tokio::test]
 async fn what_is_stored_is_marked_as_read() {
@@ -171,6 +253,50 @@ async fn what_is_stored_is_marked_as_read() {
 
     ada.until("it is read", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == said)).await;
     gateway.stop().await;
+}
+
+/// F7.
+#[tokio::test]
+async fn what_is_answered_is_marked_as_read() {
+    let homeserver = Homeserver::shared().await;
+    let proxy = homeserver.proxy().await;
+    let account = homeserver.account("agent").await;
+    let read_receipts = ReadReceipts::OnAnswer;
+    let gateway = Gateway::synced(MatrixOptions { read_receipts, ..options(proxy.url(), &account) }).await;
+    let ada = homeserver.person("ada").await;
+    let (room, other) = (ada.direct(gateway.user()).await, ada.direct(gateway.user()).await);
+
+    let said = ada.says(&room, "wait one").await;
+    gateway.agent_has(1).await;
+    let answered = ada.says(&other, "say after").await;
+    ada.until("it is read", async || ada.read_by(&other, gateway.user()).await.filter(|read| *read == answered)).await;
+    assert_eq!(ada.read_by(&room, gateway.user()).await, None, "nothing is answered there");
+    gateway.agent_goes_on();
+
+    ada.until("it is read", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == said)).await;
+    assert_eq!(ada.hears(&room, gateway.user()).await, ["one and that is all."], "it was read before it was answered");
+    gateway.stop().await;
+}
+
+/// F7.
+#[tokio::test]
+async fn nothing_is_marked_as_read_where_nobody_wants_it() {
+    let homeserver = Homeserver::shared().await;
+    let proxy = homeserver.proxy().await;
+    let account = homeserver.account("agent").await;
+    let read_receipts = ReadReceipts::Off;
+    let gateway = Gateway::synced(MatrixOptions { read_receipts, ..options(proxy.url(), &account) }).await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(gateway.user()).await;
+
+    for number in 1..=3 {
+        ada.says(&room, &format!("say {number}")).await;
+        ada.until_hears(&room, gateway.user(), number).await;
+    }
+    gateway.stop().await;
+
+    let receipts: Vec<Call> = proxy.calls().into_iter().filter(|call| call.path.contains("/receipt/")).collect();
+    assert!(receipts.is_empty(), "{receipts:?}");
 }
 
 #[tokio::test]

@@ -7,6 +7,8 @@ mod intake;
 mod limits;
 mod outages;
 mod rooms;
+mod search;
 mod sending;
 mod session;
 mod support;
+mod trust;

@@ -1,9 +1,10 @@
 //! Coming into rooms, and out of them.
 
-use rejoinder_matrix::{AutoJoin, MatrixOptions};
+use rejoinder_matrix::{AutoJoin, Login, MatrixOptions};
 use rejoinder_matrix_server::Homeserver;
+use serde_json::json;
 
-use crate::support::{Gateway, options};
+use crate::support::{Gateway, options, says_much};
 
 /// N1, O2.
 #[tokio::test]
@@ -21,6 +22,27 @@ async fn only_those_on_the_list_may_invite() {
 
     let members = eve.members(&from_eve).await;
     assert_eq!(members, [eve.user()], "the invitation is left as it is");
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn with_never_we_come_into_no_room_by_ourselves() {
+    let homeserver = Homeserver::shared().await;
+    let (account, token) = homeserver.account_with_token("agent").await;
+    let login = Login::AccessToken(token.as_str().into());
+    let ada = homeserver.person("ada").await;
+    let invites_from = vec![ada.user().to_owned()];
+    let auto_join = AutoJoin::Never;
+    let chosen = MatrixOptions { login, auto_join, invites_from, ..options(homeserver.url(), &account) };
+    let gateway = Gateway::synced(chosen).await;
+
+    let (left, joined) = (ada.direct(gateway.user()).await, ada.direct(gateway.user()).await);
+    // The operator does it, with another client.
+    homeserver.join(&token, &joined).await;
+    ada.says(&joined, "say hello").await;
+
+    assert_eq!(ada.until_hears(&joined, gateway.user(), 1).await, ["hello"]);
+    assert_eq!(ada.members(&left).await, [ada.user()], "the invitation is left as it is");
     gateway.stop().await;
 }
 
@@ -62,5 +84,134 @@ async fn a_room_that_is_upgraded_goes_on_as_another_one() {
     let mut heard = ada.until_hears(&next, gateway.user(), 2).await;
     heard.sort();
     assert_eq!(heard, ["one and that is all.", "two"]);
+    gateway.stop().await;
+}
+
+/// A18. The room is closed, and we are not let into the next one: what is owed is visible. Once we are let in, the
+/// conversation goes on there.
+#[tokio::test]
+async fn a_room_that_goes_on_without_us_is_visible() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.room("A chat", &[gateway.user()]).await;
+    ada.says(&room, "wait one").await;
+    gateway.agent_has(1).await;
+
+    let next = ada.upgrade(&room, "10").await;
+    // What comes after it shows that it came.
+    let other = ada.direct(gateway.user()).await;
+    ada.says(&other, "say after").await;
+    ada.until_hears(&other, gateway.user(), 1).await;
+    gateway.agent_goes_on();
+    gateway.settles().await;
+    assert_eq!(gateway.undeliverable().await, 1);
+    ada.invite(&next, gateway.user()).await;
+    ada.until_joined(&next, gateway.user()).await;
+    ada.says(&next, "say two").await;
+
+    assert_eq!(ada.until_hears(&next, gateway.user(), 1).await, ["two"]);
+    gateway.settles().await;
+    assert_eq!(ada.hears(&next, gateway.user()).await, ["two"]);
+    gateway.down().await;
+}
+
+/// Where we are, the operator let us in: the room that takes its place is no other one.
+#[tokio::test]
+async fn a_room_that_is_upgraded_is_followed_where_invitations_are_not() {
+    let homeserver = Homeserver::shared().await;
+    let (account, token) = homeserver.account_with_token("agent").await;
+    let login = Login::AccessToken(token.as_str().into());
+    let auto_join = AutoJoin::Never;
+    let chosen = MatrixOptions { login, auto_join, ..options(homeserver.url(), &account) };
+    let gateway = Gateway::synced(chosen).await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(gateway.user()).await;
+    homeserver.join(&token, &room).await;
+    ada.says(&room, "say one").await;
+    ada.until_hears(&room, gateway.user(), 1).await;
+
+    let next = ada.upgrade(&room, "10").await;
+    ada.invite(&next, gateway.user()).await;
+    ada.until_joined(&next, gateway.user()).await;
+    ada.says(&next, "say two").await;
+
+    assert_eq!(ada.until_hears(&next, gateway.user(), 1).await, ["two"]);
+    gateway.stop().await;
+}
+
+/// B11. Whoever may close a room can say that any other one takes its place: the other one does not say so.
+#[tokio::test]
+async fn a_room_that_names_a_false_successor_is_not_left() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let (ada, eve) = (homeserver.person("ada").await, homeserver.person("eve").await);
+    let (room, other) = (eve.direct(gateway.user()).await, ada.direct(gateway.user()).await);
+    ada.says(&other, "say hello").await;
+    ada.until_hears(&other, gateway.user(), 1).await;
+    eve.says(&room, "wait one").await;
+    gateway.agent_has(2).await;
+
+    let closed = json!({ "body": "This room goes on elsewhere", "replacement_room": other });
+    eve.sets(&room, "m.room.tombstone", &closed).await;
+    let after = eve.says(&room, "say two").await;
+    gateway.until_stored(&room, &after).await;
+    gateway.agent_goes_on();
+
+    assert_eq!(eve.until_hears(&room, gateway.user(), 2).await, ["one and that is all.", "two"]);
+    gateway.settles().await;
+    assert_eq!(ada.hears(&other, gateway.user()).await, ["hello"]);
+    gateway.stop().await;
+}
+
+/// D14. However much was said while we were out, it was said to others.
+#[tokio::test]
+async fn what_was_said_behind_our_back_is_not_answered_however_much_it_is() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.room("A chat", &[gateway.user()]).await;
+    ada.says(&room, "say before").await;
+    ada.until_hears(&room, gateway.user(), 1).await;
+    gateway.settles().await;
+
+    ada.kick(&room, gateway.user()).await;
+    says_much(&ada, &room).await;
+    ada.invite(&room, gateway.user()).await;
+    ada.says(&room, "say again").await;
+    ada.until_joined(&room, gateway.user()).await;
+    ada.says(&room, "say after").await;
+
+    ada.until_hears(&room, gateway.user(), 3).await;
+    gateway.settles().await;
+    assert_eq!(ada.hears(&room, gateway.user()).await, ["before", "again", "after"]);
+    assert_eq!(gateway.told(), ["say before", "say again", "say after"]);
+    gateway.stop().await;
+}
+
+/// D14. The same, where we were away when it all happened.
+#[tokio::test]
+async fn what_was_said_behind_our_back_while_we_were_away_is_not_answered() {
+    let homeserver = Homeserver::shared().await;
+    let (account, token) = homeserver.account_with_token("agent").await;
+    let login = Login::AccessToken(token.as_str().into());
+    let gateway = Gateway::synced(MatrixOptions { login, ..options(homeserver.url(), &account) }).await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.room("A chat", &[gateway.user()]).await;
+    ada.says(&room, "say before").await;
+    ada.until_hears(&room, gateway.user(), 1).await;
+    gateway.settles().await;
+
+    let down = gateway.down().await;
+    ada.says(&room, "say seen").await;
+    ada.kick(&room, &account.user).await;
+    says_much(&ada, &room).await;
+    ada.invite(&room, &account.user).await;
+    homeserver.join(&token, &room).await;
+    says_much(&ada, &room).await;
+    let gateway = down.up().await;
+
+    let heard = ada.until_hears(&room, gateway.user(), 62).await;
+    gateway.settles().await;
+    assert_eq!(heard.len(), 62);
+    assert_eq!((&*heard[0], &*heard[1], &*heard[2]), ("before", "seen", "number 0"));
+    assert_eq!(ada.hears(&room, gateway.user()).await, heard);
     gateway.stop().await;
 }

@@ -1,8 +1,9 @@
 //! What the account says.
 
+use rejoinder_matrix_server::{Call, Homeserver};
 use serde_json::json;
 
-use crate::support::Gateway;
+use crate::support::{Gateway, options};
 
 #[tokio::test]
 async fn markdown_is_shown_as_html() {
@@ -66,6 +67,33 @@ async fn a_reaction_is_an_emoji_on_what_was_said() {
         (!message.reactions.is_empty()).then_some(message.reactions)
     };
     assert_eq!(ada.until("a reaction", reactions).await, [("🎉".to_owned(), gateway.user().to_owned())]);
+    gateway.stop().await;
+}
+
+/// B10. It is there already: nobody is told in words instead.
+#[tokio::test]
+async fn a_reaction_that_is_there_already_is_one() {
+    let homeserver = Homeserver::shared().await;
+    let proxy = homeserver.proxy().await;
+    let account = homeserver.account("agent").await;
+    let gateway = Gateway::synced(options(proxy.url(), &account)).await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(gateway.user()).await;
+    ada.until_joined(&room, gateway.user()).await;
+    let down = gateway.down().await;
+
+    let said = ada.says(&room, "react 🎉").await;
+    let ourselves = homeserver.log_in(&account).await;
+    ourselves.reacts(&room, &said, "🎉").await;
+    let gateway = down.up().await;
+    gateway.agent_has(1).await;
+    gateway.settles().await;
+
+    let is_refused = |call: &Call| call.answer["errcode"] == "M_DUPLICATE_ANNOTATION";
+    proxy.until("the homeserver knows it already", is_refused).await;
+    let messages = ada.sees(&room).await;
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert_eq!(messages[0].reactions, [("🎉".to_owned(), gateway.user().to_owned())]);
     gateway.stop().await;
 }
 

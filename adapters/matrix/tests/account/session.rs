@@ -4,15 +4,18 @@ use std::fs;
 
 use rejoinder_core::ChannelAdapter;
 use rejoinder_matrix::{Login, MatrixOptions};
-use rejoinder_matrix_server::{Fault, Homeserver};
-use serde_json::{Value, json};
+use rejoinder_matrix_server::{Call, Fault, Homeserver};
+use serde_json::json;
 
-use crate::support::{Gateway, options};
+use crate::support::{Gateway, options, says_much, token_of_another_device, trouble};
 
-fn device(gateway: &Gateway) -> String {
-    let session = fs::read(gateway.folder().join("session.json")).expect("a session");
-    let session: Value = serde_json::from_slice(&session).expect("JSON");
-    session["device"].as_str().expect("a device").to_owned()
+fn is_login(call: &Call) -> bool {
+    call.method == "POST" && call.path.ends_with("/login")
+}
+
+fn softly_ended() -> Fault {
+    let body = json!({ "errcode": "M_UNKNOWN_TOKEN", "error": "expired", "soft_logout": true });
+    Fault::Answer { status: 401, body }
 }
 
 #[tokio::test]
@@ -21,14 +24,13 @@ async fn a_restart_keeps_the_device() {
     let proxy = homeserver.proxy().await;
     let account = homeserver.account("agent").await;
     let gateway = Gateway::synced(options(proxy.url(), &account)).await;
-    let before = device(&gateway);
+    let before = gateway.device();
 
     let gateway = gateway.down().await.up().await;
     gateway.until_synced().await;
 
-    assert_eq!(device(&gateway), before);
-    let logins = proxy.calls().into_iter().filter(|call| call.method == "POST" && call.path.ends_with("/login"));
-    assert_eq!(logins.count(), 1);
+    assert_eq!(gateway.device(), before);
+    assert_eq!(proxy.calls().iter().filter(|call| is_login(call)).count(), 1);
     gateway.stop().await;
 }
 
@@ -47,10 +49,87 @@ async fn an_access_token_is_a_login_too() {
     gateway.stop().await;
 }
 
+/// D1. The token is the operator's: it stays in the configuration.
+#[tokio::test]
+async fn a_restart_with_an_access_token_keeps_the_device() {
+    let homeserver = Homeserver::shared().await;
+    let proxy = homeserver.proxy().await;
+    let (account, token) = homeserver.account_with_token("agent").await;
+    let login = Login::AccessToken(token.as_str().into());
+    let gateway = Gateway::synced(MatrixOptions { login, ..options(proxy.url(), &account) }).await;
+    let before = gateway.device();
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(gateway.user()).await;
+    ada.says(&room, "say one").await;
+    ada.until_hears(&room, gateway.user(), 1).await;
+    gateway.settles().await;
+
+    let down = gateway.down().await;
+    ada.says(&room, "say two").await;
+    let gateway = down.up().await;
+
+    assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["one", "two"]);
+    assert_eq!(gateway.device(), before);
+    assert_eq!(ada.devices_of(gateway.user()).await, [before]);
+    assert_eq!(proxy.calls().iter().filter(|call| is_login(call)).count(), 0);
+    let session = fs::read_to_string(gateway.folder().join("session.json")).expect("a session");
+    assert!(!session.contains(&token), "the token is kept twice");
+    gateway.stop().await;
+}
+
+#[tokio::test]
+async fn the_token_of_another_device_is_refused_and_nothing_is_lost() {
+    let homeserver = Homeserver::shared().await;
+    let (account, token) = homeserver.account_with_token("agent").await;
+    let ours = Login::AccessToken(token.into());
+    let chosen = MatrixOptions { login: ours.clone(), ..options(homeserver.url(), &account) };
+    let gateway = Gateway::synced(chosen).await;
+    let (before, ada) = (gateway.device(), homeserver.person("ada").await);
+    let room = ada.direct(gateway.user()).await;
+    ada.says(&room, "say one").await;
+    ada.until_hears(&room, gateway.user(), 1).await;
+    gateway.settles().await;
+
+    let mut down = gateway.down().await;
+    ada.says(&room, "say two").await;
+    let another = token_of_another_device(homeserver, &account).await;
+    down.options.login = Login::AccessToken(another.into());
+    let gateway = down.up().await;
+    let health = gateway.until_health("it is said", |health| health.problem.is_some()).await;
+    let mut down = gateway.down().await;
+    down.options.login = ours;
+    let gateway = down.up().await;
+
+    let problem = health.problem.unwrap_or_default();
+    assert!(problem.starts_with("the access token is that of device"), "{problem}");
+    assert!(problem.contains(&format!("has the keys of {before}")), "{problem}");
+    assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["one", "two"]);
+    assert_eq!(gateway.device(), before);
+    gateway.stop().await;
+}
+
+/// Two programs on one device would overwrite each other's keys.
+#[tokio::test]
+async fn the_token_of_a_device_that_another_program_uses_is_refused() {
+    let homeserver = Homeserver::shared().await;
+    let (account, token) = homeserver.account_with_token("agent").await;
+    let login = Login::AccessToken(token.into());
+    let chosen = MatrixOptions { login, ..options(homeserver.url(), &account) };
+    let other = Gateway::synced(chosen.clone()).await;
+
+    let gateway = Gateway::with(chosen).await;
+    let health = gateway.until_health("it is said", |health| health.problem.is_some()).await;
+
+    let problem = health.problem.unwrap_or_default();
+    assert!(problem.contains(&format!("the keys of device {} are gone", other.device())), "{problem}");
+    gateway.stop().await;
+    other.stop().await;
+}
+
 #[tokio::test]
 async fn keys_that_are_gone_are_missed_and_said() {
     let (gateway, _) = Gateway::new().await;
-    let (folder, before) = (gateway.folder(), device(&gateway));
+    let (folder, before) = (gateway.folder(), gateway.device());
     let down = gateway.down().await;
     fs::remove_dir_all(&folder).expect("the folder is there");
 
@@ -65,7 +144,7 @@ async fn keys_that_are_gone_are_missed_and_said() {
 #[tokio::test]
 async fn an_operator_can_start_anew() {
     let (gateway, homeserver) = Gateway::new().await;
-    let (folder, before) = (gateway.folder(), device(&gateway));
+    let (folder, before) = (gateway.folder(), gateway.device());
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "say one").await;
@@ -80,7 +159,7 @@ async fn an_operator_can_start_anew() {
     let gateway = down.up().await;
     gateway.until_synced().await;
 
-    assert_ne!(device(&gateway), before);
+    assert_ne!(gateway.device(), before);
     assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["one", "two"], "nothing is lost, nothing doubled");
     gateway.stop().await;
 }
@@ -105,18 +184,98 @@ async fn a_session_that_ends_softly_is_begun_again_on_the_same_device() {
     let proxy = homeserver.proxy().await;
     let account = homeserver.account("agent").await;
     let gateway = Gateway::synced(options(proxy.url(), &account)).await;
-    let before = device(&gateway);
+    let before = gateway.device();
 
-    let body = json!({ "errcode": "M_UNKNOWN_TOKEN", "error": "expired", "soft_logout": true });
-    proxy.fails("GET", "/sync", 1, Fault::Answer { status: 401, body });
-    let is_login = |call: &rejoinder_matrix_server::Call| call.method == "POST" && call.path.ends_with("/login");
+    proxy.fails("GET", "/sync", 1, softly_ended());
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "say hello").await;
     ada.until_hears(&room, gateway.user(), 1).await;
 
     assert_eq!(proxy.calls().iter().filter(|call| is_login(call)).count(), 2);
-    assert_eq!(device(&gateway), before);
+    assert_eq!(gateway.device(), before);
     assert_eq!(gateway.matrix.health().problem, None);
+    gateway.stop().await;
+}
+
+/// F3. With a token there is nothing to log in with: the homeserver is asked again, and may have changed its mind.
+#[tokio::test]
+async fn a_token_that_is_refused_once_is_tried_again() {
+    let homeserver = Homeserver::shared().await;
+    let proxy = homeserver.proxy().await;
+    let (account, token) = homeserver.account_with_token("agent").await;
+    let login = Login::AccessToken(token.into());
+    let gateway = Gateway::synced(MatrixOptions { login, ..options(proxy.url(), &account) }).await;
+    let before = gateway.device();
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(gateway.user()).await;
+    ada.until_joined(&room, gateway.user()).await;
+
+    let body = json!({ "errcode": "M_UNKNOWN_TOKEN", "error": "who are you?" });
+    proxy.fails("GET", "/sync", 1, Fault::Answer { status: 401, body });
+    let health = gateway.until_health("it is said", |health| health.problem.is_some()).await;
+    ada.says(&room, "say hello").await;
+
+    let problem = health.problem.unwrap_or_default();
+    assert!(problem.starts_with("the homeserver has ended the session"), "{problem}");
+    assert_eq!(ada.until_hears(&room, gateway.user(), 1).await, ["hello"]);
+    assert_eq!(gateway.device(), before);
+    gateway.until_synced().await;
+    gateway.stop().await;
+}
+
+/// D1, F3. It ends between two pages of what was missed: that is read again afterwards.
+#[tokio::test]
+async fn a_session_that_ends_softly_while_rooms_are_read_back_is_begun_again() {
+    let homeserver = Homeserver::shared().await;
+    let proxy = homeserver.proxy().await;
+    let account = homeserver.account("agent").await;
+    let gateway = Gateway::synced(options(proxy.url(), &account)).await;
+    let before = gateway.device();
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(gateway.user()).await;
+    ada.says(&room, "say before").await;
+    ada.until_hears(&room, gateway.user(), 1).await;
+
+    proxy.fails("GET", "/sync", usize::MAX, trouble());
+    gateway.until_health("it is named", |health| health.problem.is_some()).await;
+    let texts = says_much(&ada, &room).await;
+    proxy.heals();
+    proxy.fails("GET", "/messages", 1, softly_ended());
+
+    let heard = ada.until_hears(&room, gateway.user(), 1 + texts.len()).await;
+    assert_eq!(heard[1..], texts);
+    assert_eq!(proxy.calls().iter().filter(|call| is_login(call)).count(), 2);
+    assert_eq!(gateway.device(), before);
+    gateway.stop().await;
+}
+
+/// D1, D10. A device that has not synced yet knows no room: what is owed waits until it does.
+#[tokio::test]
+async fn what_is_owed_waits_for_the_first_sync() {
+    let homeserver = Homeserver::shared().await;
+    let proxy = homeserver.proxy().await;
+    let account = homeserver.account("agent").await;
+    let gateway = Gateway::synced(options(proxy.url(), &account)).await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(gateway.user()).await;
+    ada.says(&room, "wait one").await;
+    gateway.agent_has(1).await;
+    let folder = gateway.folder();
+    let down = gateway.down().await;
+    fs::remove_dir_all(&folder).expect("the folder is there");
+    fs::create_dir(&folder).expect("a folder can be made");
+    fs::write(folder.join("start-anew"), "").expect("a file can be made");
+
+    proxy.fails("GET", "/sync", usize::MAX, trouble());
+    let gateway = down.up().await;
+    let turn = gateway.agent_has(1).await.turn;
+    gateway.agent_goes_on();
+    // The new device has logged in, and cannot sync.
+    gateway.until_health("it is named", |health| health.problem.is_some()).await;
+    gateway.until_tried(turn, gateway.tried(turn).await + 2).await;
+    proxy.heals();
+
+    assert_eq!(ada.until_hears(&room, gateway.user(), 1).await, ["one and that is all."]);
     gateway.stop().await;
 }

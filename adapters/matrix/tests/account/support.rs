@@ -3,19 +3,23 @@
 use std::{
     collections::{HashMap, HashSet},
     path::PathBuf,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicI64, Ordering},
+    },
     time::Duration,
 };
 
 use async_trait::async_trait;
 use rejoinder_core::{
     AgentError, AgentName, AgentRuntime, AgentTurn, Attachment, Cause, ChannelAdapter, ChannelHealth, ChannelId,
-    ChatKind, Engine, Ladder, Outcome, Parts, Policies, Policy, Question, Reply, RunEvents, Rung, Settings, Store,
-    SystemClock, Words,
+    ChatKind, Clock, Engine, Ladder, Outcome, Parts, Policies, Policy, Question, Reply, RunEvents, Rung, Settings,
+    Store, SystemClock, Timestamp, TurnId, Words,
 };
 use rejoinder_matrix::{AutoJoin, Login, Matrix, MatrixOptions};
-use rejoinder_matrix_server::{Account, Homeserver};
+use rejoinder_matrix_server::{Account, Fault, Homeserver, Person};
 use rejoinder_store::{OpenOptions, SqliteStore};
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -26,6 +30,28 @@ pub(crate) const UNREADABLE: &str = "I could not read that.";
 
 /// How long something is waited for that must happen.
 const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The machine's clock, with a lead.
+#[derive(Debug, Default)]
+pub(crate) struct LeadingClock(AtomicI64);
+
+impl LeadingClock {
+    pub(crate) fn advance(&self, time: Duration) {
+        let millis = i64::try_from(time.as_millis()).expect("not that long");
+        self.0.fetch_add(millis, Ordering::SeqCst);
+    }
+}
+
+#[async_trait]
+impl Clock for LeadingClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(SystemClock.now().as_millis() + self.0.load(Ordering::SeqCst))
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        SystemClock.sleep(duration).await;
+    }
+}
 
 /// Does what the first word says: `say`, `react`, `stay silent`, `begin …` (streams, and waits to be told to go
 /// on), `wait …` (the same, without a word before), `send` (a file, by its address). Anything else it says back.
@@ -42,7 +68,7 @@ impl AgentRuntime for Scripted {
     }
 
     fn reads(&self, media_type: &str) -> bool {
-        media_type.starts_with("text/")
+        media_type.starts_with("text/") || media_type.starts_with("audio/")
     }
 
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
@@ -80,6 +106,7 @@ impl AgentRuntime for Scripted {
 /// The gateway.
 pub(crate) struct Gateway {
     pub(crate) matrix: Arc<Matrix>,
+    pub(crate) clock: Arc<LeadingClock>,
     agent: Arc<Scripted>,
     engine: Engine,
     store: Arc<SqliteStore>,
@@ -102,6 +129,42 @@ pub(crate) fn options(homeserver: &str, account: &Account) -> MatrixOptions {
 pub(crate) fn http() -> reqwest::Client {
     let http = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
     http.connect_timeout(Duration::from_secs(5)).build().expect("a client")
+}
+
+/// The token of a new device of an account.
+pub(crate) async fn token_of_another_device(homeserver: &Homeserver, account: &Account) -> String {
+    let identifier = json!({ "type": "m.id.user", "user": account.user });
+    let body = json!({ "type": "m.login.password", "identifier": identifier, "password": account.password });
+    let sent = http().post(format!("{}/_matrix/client/v3/login", homeserver.url())).body(body.to_string()).send().await;
+    field(sent.expect("the homeserver answers"), "access_token").await
+}
+
+/// A file that somebody has brought to the homeserver: its address.
+pub(crate) async fn uploaded(homeserver: &Homeserver, media_type: &str, bytes: &[u8]) -> String {
+    let (_, token) = homeserver.account_with_token("somebody").await;
+    let url = format!("{}/_matrix/media/v3/upload", homeserver.url());
+    let request = http().post(url).bearer_auth(token).header("content-type", media_type).body(bytes.to_vec());
+    field(request.send().await.expect("the homeserver answers"), "content_uri").await
+}
+
+async fn field(response: reqwest::Response, name: &str) -> String {
+    let body = response.bytes().await.expect("an answer");
+    let body: serde_json::Value = serde_json::from_slice(&body).expect("JSON");
+    body[name].as_str().unwrap_or_else(|| panic!("no {name}: {body}")).to_owned()
+}
+
+/// Says something in as many messages as one sync does not bring.
+pub(crate) async fn says_much(person: &Person, room: &str) -> Vec<String> {
+    let texts: Vec<String> = (0..60).map(|number| format!("number {number}")).collect();
+    for text in &texts {
+        person.says(room, &format!("say {text}")).await;
+    }
+    texts
+}
+
+/// Answers of a homeserver that has other worries.
+pub(crate) fn trouble() -> Fault {
+    Fault::Answer { status: 502, body: json!("nobody is here") }
 }
 
 impl Gateway {
@@ -128,21 +191,33 @@ impl Gateway {
         let store =
             Arc::new(SqliteStore::open(OpenOptions::new(directory.path().join("test.db"))).await.expect("a database"));
         let channel = ChannelId::new("matrix", "main");
-        let clock = Arc::new(SystemClock);
+        let clock = Arc::new(LeadingClock::default());
         let matrix =
             Arc::new(Matrix::new(channel, options.clone(), Arc::clone(&clock) as _, http()).expect("sound options"));
         let agent =
             Arc::new(Scripted { going_on: Semaphore::new(0), turns: Mutex::default(), given: watch::Sender::new(0) });
         let engine = Engine::start(Parts {
             store: Arc::clone(&store) as _,
-            clock,
+            clock: Arc::clone(&clock) as _,
             channels: vec![Arc::clone(&matrix) as _],
             agents: HashMap::from([(AgentName::from("main"), Arc::clone(&agent) as Arc<dyn AgentRuntime>)]),
             settings: settings(),
         })
         .await
         .expect("a store that works");
-        Self { matrix, agent, engine, store, options, directory }
+        Self { matrix, clock, agent, engine, store, options, directory }
+    }
+
+    /// What the channel was made with.
+    pub(crate) fn options(&self) -> &MatrixOptions {
+        &self.options
+    }
+
+    /// The device that we are.
+    pub(crate) fn device(&self) -> String {
+        let session = std::fs::read(self.folder().join("session.json")).expect("a session");
+        let session: serde_json::Value = serde_json::from_slice(&session).expect("JSON");
+        session["device"].as_str().expect("a device").to_owned()
     }
 
     /// Our user id.
@@ -216,6 +291,37 @@ impl Gateway {
             }
         };
         tokio::time::timeout(PATIENCE, settled).await.expect("something is owed at the end");
+    }
+
+    /// Returns once a room is stored up to an event.
+    pub(crate) async fn until_stored(&self, room: &str, event: &str) {
+        let channel = ChannelId::new("matrix", "main");
+        let waiting = async {
+            loop {
+                let cursor = self.store.cursor(&channel, room).await.expect("a store that can be read");
+                if cursor.is_some_and(|cursor| cursor.ends_with(&format!(" {event}"))) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.expect("an event is stored");
+    }
+
+    /// Returns once so many attempts to send what a turn is owed have ended.
+    pub(crate) async fn until_tried(&self, turn: TurnId, attempts: usize) {
+        let waiting = async {
+            while self.tried(turn).await < attempts {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.expect("something is tried");
+    }
+
+    /// How many attempts to send what a turn is owed have ended.
+    pub(crate) async fn tried(&self, turn: TurnId) -> usize {
+        let dossier = self.store.dossier(turn).await.expect("a store that can be read").expect("a turn");
+        dossier.attempts.iter().filter(|attempt| attempt.result.is_some()).count()
     }
 
     /// Returns once so many events wait for their keys.
@@ -301,7 +407,8 @@ fn settings() -> Settings {
             },
         ),
         max_concurrent_turns: 64,
-        delivery_lifetime: Duration::from_hours(1),
+        // Longer than a homeserver remembers what was sent.
+        delivery_lifetime: Duration::from_hours(72),
         min_attempts: 3,
     }
 }

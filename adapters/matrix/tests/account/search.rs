@@ -1,0 +1,96 @@
+//! What may have been sent, long ago.
+
+use std::time::Duration;
+
+use rejoinder_matrix::MatrixOptions;
+use rejoinder_matrix_server::{Call, Fault, Homeserver, Proxy};
+
+use crate::support::{Gateway, options, trouble};
+
+/// Longer than a homeserver keeps what it knows of transactions.
+const LONG: Duration = Duration::from_hours(24);
+
+async fn gateway_by(homeserver: &Homeserver, proxy: &Proxy) -> Gateway {
+    let account = homeserver.account("agent").await;
+    Gateway::synced(options(proxy.url(), &account)).await
+}
+
+fn is_send(call: &&Call) -> bool {
+    call.method == "PUT" && call.path.contains("/send/m.room.")
+}
+
+fn sends(proxy: &Proxy) -> usize {
+    proxy.calls().iter().filter(is_send).count()
+}
+
+/// Two attempts: of the first nobody knows what became of it, and the second comes to nothing. Then a long time passes.
+async fn time_passes_after(first: Fault, gateway: &Gateway, proxy: &Proxy) {
+    proxy.heals();
+    proxy.fails("PUT", "/send/m.room.", 1, first);
+    proxy.fails("PUT", "/send/m.room.", usize::MAX, trouble());
+    let turn = gateway.agent_has(1).await.turn;
+    gateway.agent_goes_on();
+    gateway.until_tried(turn, 2).await;
+    gateway.clock.advance(LONG);
+    proxy.heals();
+}
+
+/// D1, E8. The homeserver would take it for a new one: it is looked for, found by what we wrote into it, and not sent
+/// again.
+#[tokio::test]
+async fn what_was_sent_a_day_ago_is_found_and_not_sent_again() {
+    let homeserver = Homeserver::shared().await;
+    let proxy = homeserver.proxy().await;
+    let gateway = gateway_by(homeserver, &proxy).await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(gateway.user()).await;
+    ada.says(&room, "wait one").await;
+
+    time_passes_after(Fault::LoseAnswer, &gateway, &proxy).await;
+    let before = sends(&proxy);
+    gateway.settles().await;
+
+    assert_eq!(sends(&proxy), before, "it was sent again");
+    assert_eq!(ada.hears(&room, gateway.user()).await, ["one and that is all."]);
+    gateway.stop().await;
+}
+
+/// D1. It is looked for, is not there, and is sent.
+#[tokio::test]
+async fn what_never_came_is_sent_a_day_later() {
+    let homeserver = Homeserver::shared().await;
+    let proxy = homeserver.proxy().await;
+    let gateway = gateway_by(homeserver, &proxy).await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(gateway.user()).await;
+    ada.says(&room, "wait one").await;
+
+    time_passes_after(trouble(), &gateway, &proxy).await;
+
+    assert_eq!(ada.until_hears(&room, gateway.user(), 1).await, ["one and that is all."]);
+    gateway.settles().await;
+    assert_eq!(ada.hears(&room, gateway.user()).await, ["one and that is all."]);
+    gateway.stop().await;
+}
+
+/// D1, E8. In an encrypted room what we wrote into it is encrypted as well.
+#[tokio::test]
+async fn what_was_sent_encrypted_a_day_ago_is_found_and_not_sent_again() {
+    let homeserver = Homeserver::shared().await;
+    let proxy = homeserver.proxy().await;
+    let account = homeserver.account("agent").await;
+    let patient = MatrixOptions { decrypt_patience: Duration::from_hours(48), ..options(proxy.url(), &account) };
+    let gateway = Gateway::synced(patient).await;
+    let ada = homeserver.human("ada").await;
+    let room = ada.direct(gateway.user()).await;
+    ada.until_joined(&room, gateway.user()).await;
+    ada.says(&room, "wait one").await;
+
+    time_passes_after(Fault::LoseAnswer, &gateway, &proxy).await;
+    let before = sends(&proxy);
+    gateway.settles().await;
+
+    assert_eq!(sends(&proxy), before, "it was sent again");
+    assert_eq!(ada.hears(&room, gateway.user()).await, ["one and that is all."]);
+    gateway.stop().await;
+}

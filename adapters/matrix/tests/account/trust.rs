@@ -1,0 +1,163 @@
+//! Whom other devices see in ours, and what a new device of ours can read.
+
+use std::{fs, time::Duration};
+
+use rejoinder_matrix::{MatrixOptions, standing};
+use rejoinder_matrix_server::{Call, Fault, Homeserver};
+
+use crate::support::{Gateway, UNREADABLE, http, options};
+
+/// Others can see that our device is the account's own: it is signed with the account's keys, which are made once.
+#[tokio::test]
+async fn our_device_is_signed_by_our_account() {
+    let homeserver = Homeserver::shared().await;
+    let proxy = homeserver.proxy().await;
+    let account = homeserver.account("agent").await;
+    let gateway = Gateway::synced(options(proxy.url(), &account)).await;
+    let ada = homeserver.person("ada").await;
+    // Whoever shares no room with us is not told of our keys.
+    let room = ada.direct(gateway.user()).await;
+    ada.until_joined(&room, gateway.user()).await;
+
+    let device = gateway.device();
+    let is_signed = async || ada.sees_signed(gateway.user(), &device).await.then_some(());
+    ada.until("a signature", is_signed).await;
+    let stands = standing(&http(), gateway.options()).await.expect("an account that works");
+    let gateway = gateway.down().await.up().await;
+    gateway.until_synced().await;
+    ada.says(&room, "say hello").await;
+    ada.until_hears(&room, gateway.user(), 1).await;
+
+    assert_eq!((stands.account.device.as_deref(), stands.is_signed), (Some(&*device), Some(true)));
+    assert!(ada.sees_signed(gateway.user(), &device).await);
+    let made = proxy.calls().into_iter().filter(|call| call.path.contains("/keys/device_signing/upload"));
+    assert_eq!(made.filter(|call| call.status == 200).count(), 1, "the account's keys are made once");
+    gateway.stop().await;
+}
+
+/// A passphrase makes the account's recovery. With it a new device reads what was said before there was one, and is
+/// signed as the old one was.
+#[tokio::test]
+async fn a_new_device_with_the_recovery_key_reads_what_was_said_before() {
+    let homeserver = Homeserver::shared().await;
+    let proxy = homeserver.proxy().await;
+    let account = homeserver.account("agent").await;
+    let chosen = MatrixOptions {
+        recovery_key: Some("correct horse battery staple".into()),
+        decrypt_patience: Duration::from_mins(10),
+        ..options(proxy.url(), &account)
+    };
+    let gateway = Gateway::synced(chosen).await;
+    let before = gateway.device();
+    let ada = homeserver.human("ada").await;
+    let room = ada.direct(gateway.user()).await;
+    ada.until_joined(&room, gateway.user()).await;
+    ada.says(&room, "say one").await;
+    ada.until_hears(&room, gateway.user(), 1).await;
+    gateway.settles().await;
+    // The key with which they encrypt is in the backup.
+    let session = ada.room_key(&room).await;
+    let is_it = |call: &Call| {
+        call.method == "PUT" && call.path.contains("/room_keys/keys") && call.body.to_string().contains(&session)
+    };
+    proxy.until("the key is kept", |call| is_it(call) && call.status == 200).await;
+
+    let folder = gateway.folder();
+    let down = gateway.down().await;
+    fs::remove_dir_all(&folder).expect("the folder is there");
+    fs::create_dir(&folder).expect("a folder can be made");
+    fs::write(folder.join("start-anew"), "").expect("a file can be made");
+    ada.says(&room, "say two").await;
+    assert_eq!(ada.room_key(&room).await, session, "it is encrypted for the old device only");
+    let gateway = down.up().await;
+
+    let heard = ada.until_hears(&room, gateway.user(), 2).await;
+    assert_eq!(heard[1].text, "two");
+    let device = gateway.device();
+    assert_ne!(device, before);
+    let eve = homeserver.person("eve").await;
+    let shared = eve.direct(gateway.user()).await;
+    eve.until_joined(&shared, gateway.user()).await;
+    let is_signed = async || eve.sees_signed(gateway.user(), &device).await.then_some(());
+    eve.until("a signature", is_signed).await;
+    let made = proxy.calls().into_iter().filter(|call| call.path.contains("/keys/device_signing/upload"));
+    assert_eq!(made.filter(|call| call.status == 200).count(), 1, "the account's keys are the old ones");
+    gateway.stop().await;
+}
+
+/// Being trusted may take its time: what cannot be read is said to be nevertheless.
+#[tokio::test]
+async fn what_cannot_be_read_does_not_wait_for_our_device_to_be_signed() {
+    let homeserver = Homeserver::shared().await;
+    let proxy = homeserver.proxy().await;
+    let account = homeserver.account("agent").await;
+    proxy.fails("POST", "/keys/device_signing/upload", usize::MAX, Fault::Stall);
+    let impatient = MatrixOptions { decrypt_patience: Duration::from_secs(1), ..options(proxy.url(), &account) };
+    let gateway = Gateway::synced(impatient).await;
+    let way = homeserver.proxy().await;
+    let ada = homeserver.human_through("ada", &way).await;
+    let room = ada.direct(gateway.user()).await;
+    ada.until_joined(&room, gateway.user()).await;
+
+    way.fails("PUT", "/sendToDevice/", usize::MAX, Fault::Hold);
+    ada.says(&room, "say never").await;
+
+    assert_eq!(ada.until_hears(&room, gateway.user(), 1).await[0].text, UNREADABLE);
+    let signing = proxy.calls().into_iter().filter(|call| call.path.contains("/keys/device_signing/upload"));
+    assert_eq!(signing.count(), 1, "it is no longer waited for the first answer");
+    gateway.stop().await;
+}
+
+/// A recovery that another key opens: nothing waits for it, and nobody is told that the new device is the account's.
+#[tokio::test]
+async fn a_recovery_key_that_opens_nothing_keeps_nobody_waiting() {
+    let homeserver = Homeserver::shared().await;
+    let account = homeserver.account("agent").await;
+    let recovery_key = Some("correct horse battery staple".into());
+    let gateway = Gateway::synced(MatrixOptions { recovery_key, ..options(homeserver.url(), &account) }).await;
+    let (before, ada) = (gateway.device(), homeserver.person("ada").await);
+    let room = ada.direct(gateway.user()).await;
+    ada.until_joined(&room, gateway.user()).await;
+    ada.until("a signature", async || ada.sees_signed(gateway.user(), &before).await.then_some(())).await;
+
+    let folder = gateway.folder();
+    let mut down = gateway.down().await;
+    down.options.recovery_key = Some("another horse".into());
+    fs::remove_dir_all(&folder).expect("the folder is there");
+    fs::create_dir(&folder).expect("a folder can be made");
+    fs::write(folder.join("start-anew"), "").expect("a file can be made");
+    let gateway = down.up().await;
+    ada.says(&room, "say hello").await;
+
+    assert_eq!(ada.until_hears(&room, gateway.user(), 1).await, ["hello"]);
+    assert!(!ada.sees_signed(gateway.user(), &gateway.device()).await);
+    assert!(ada.sees_signed(gateway.user(), &before).await);
+    gateway.stop().await;
+}
+
+/// Whoever has the password of our account can ask to be confirmed as another device of it; nobody compares anything
+/// there, so nobody is.
+#[tokio::test]
+async fn another_device_of_our_account_is_not_confirmed() {
+    let homeserver = Homeserver::shared().await;
+    let proxy = homeserver.proxy().await;
+    let account = homeserver.account("agent").await;
+    let gateway = Gateway::synced(options(proxy.url(), &account)).await;
+    let ada = homeserver.human("ada").await;
+    let room = ada.direct(gateway.user()).await;
+    ada.until_joined(&room, gateway.user()).await;
+    let twin = homeserver.human_of(&account).await;
+
+    twin.starts_to_verify(&gateway.device()).await;
+    ada.says(&room, "say hello").await;
+    ada.until_hears(&room, gateway.user(), 1).await;
+    gateway.settles().await;
+
+    let brought = |call: &Call| {
+        call.path.contains("/sync") && call.answer["to_device"].to_string().contains("m.key.verification.start")
+    };
+    let calls = proxy.until("it was asked", brought).await;
+    let taken_up = calls.iter().filter(|call| call.path.contains("/sendToDevice/m.key.verification.accept"));
+    assert_eq!(taken_up.count(), 0);
+    gateway.stop().await;
+}
