@@ -33,6 +33,12 @@ impl Person {
         &self.user
     }
 
+    /// Their access token.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
     /// A new direct chat with `other`, who is invited.
     pub async fn direct(&self, other: &str) -> String {
         let given = json!({ "preset": "trusted_private_chat", "is_direct": true, "invite": [other] });
@@ -66,6 +72,29 @@ impl Person {
     /// Puts somebody out of a room.
     pub async fn kick(&self, room: &str, user: &str) {
         self.call("POST", &format!("/rooms/{room}/kick"), Some(&json!({ "user_id": user }))).await;
+    }
+
+    /// Puts somebody out of a room for good.
+    pub async fn bans(&self, room: &str, user: &str) {
+        self.call("POST", &format!("/rooms/{room}/ban"), Some(&json!({ "user_id": user }))).await;
+    }
+
+    /// Leaves a room.
+    pub async fn leaves(&self, room: &str) {
+        self.call("POST", &format!("/rooms/{room}/leave"), Some(&json!({}))).await;
+    }
+
+    /// Says something about a room as a whole.
+    pub async fn sets(&self, room: &str, kind: &str, content: &Value) {
+        self.call("PUT", &format!("/rooms/{room}/state/{kind}"), Some(content)).await;
+    }
+
+    /// From now on whoever has less power may say nothing in a room; everybody has 0, and who made it 100.
+    pub async fn lets_speak_from(&self, room: &str, power: u32) {
+        let path = format!("/rooms/{room}/state/m.room.power_levels");
+        let mut levels = self.call("GET", &path, None).await;
+        levels["events_default"] = json!(power);
+        self.call("PUT", &path, Some(&levels)).await;
     }
 
     /// Upgrades a room: gives the id of the one that takes its place.
@@ -127,6 +156,11 @@ impl Person {
         self.send(room, "m.room.message", content).await
     }
 
+    /// Sends an event of any kind.
+    pub async fn sends_event(&self, room: &str, kind: &str, content: &Value) -> String {
+        self.send(room, kind, content).await
+    }
+
     /// Puts an emoji on an event.
     pub async fn reacts(&self, room: &str, event: &str, emoji: &str) -> String {
         let relation = json!({ "rel_type": "m.annotation", "event_id": event, "key": emoji });
@@ -140,10 +174,22 @@ impl Person {
     }
 
     /// Sends a file: gives the event's id.
-    ///
-    /// # Panics
-    /// When it is not taken.
     pub async fn attaches(&self, room: &str, name: &str, media_type: &str, bytes: &[u8]) -> String {
+        let url = self.uploads(name, media_type, bytes).await;
+        let info = json!({ "mimetype": media_type, "size": bytes.len() });
+        self.sends(room, &json!({ "msgtype": "m.file", "body": name, "url": url, "info": info })).await
+    }
+
+    /// Shows a picture, with words.
+    pub async fn shows(&self, room: &str, name: &str, bytes: &[u8], words: &str) -> String {
+        let url = self.uploads(name, "image/png", bytes).await;
+        let info = json!({ "mimetype": "image/png", "size": bytes.len() });
+        let content = json!({ "msgtype": "m.image", "body": words, "filename": name, "url": url, "info": info });
+        self.sends(room, &content).await
+    }
+
+    /// Brings a file to the homeserver: gives its address.
+    async fn uploads(&self, name: &str, media_type: &str, bytes: &[u8]) -> Value {
         let url = self.base.replace("/client/v3", "/media/v3/upload");
         let sent = self
             .client
@@ -155,9 +201,7 @@ impl Person {
             .await
             .expect("the homeserver answers");
         let uploaded: Value = sent.json().await.expect("it answers JSON");
-        let info = json!({ "mimetype": media_type, "size": bytes.len() });
-        let content = json!({ "msgtype": "m.file", "body": name, "url": uploaded["content_uri"], "info": info });
-        self.sends(room, &content).await
+        uploaded["content_uri"].clone()
     }
 
     /// The bytes behind an `mxc` address.
@@ -282,6 +326,14 @@ impl Person {
         let found = self.call("POST", "/keys/query", Some(&json!({ "device_keys": { user: [] } }))).await;
         let devices = found["device_keys"][user].as_object().cloned().unwrap_or_default();
         devices.keys().cloned().collect()
+    }
+
+    /// Whether a device is signed by the account that it belongs to, as far as everybody can see.
+    pub async fn sees_signed(&self, user: &str, device: &str) -> bool {
+        let found = self.call("POST", "/keys/query", Some(&json!({ "device_keys": { user: [] } }))).await;
+        let signatures = &found["device_keys"][user][device]["signatures"][user];
+        let keys = found["self_signing_keys"][user]["keys"].as_object().cloned().unwrap_or_default();
+        keys.keys().any(|key| signatures[key].is_string())
     }
 
     /// Who types in a room now.

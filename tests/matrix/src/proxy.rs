@@ -33,8 +33,12 @@ pub enum Fault {
     },
     /// It is passed on, and the answer is lost.
     LoseAnswer,
+    /// It is passed on, and nobody answers.
+    KeepAnswer,
     /// It is said to be done, and passed on when [`Proxy::release`] is called.
     Hold,
+    /// It is not passed on, and nobody answers.
+    Stall,
 }
 
 /// A call that was made.
@@ -46,7 +50,7 @@ pub struct Call {
     pub path: String,
     /// Its body; null when it is no JSON.
     pub body: Value,
-    /// The answer's status.
+    /// The answer's status; 0 when nobody answered.
     pub status: u16,
     /// The answer; null when it is no JSON.
     pub answer: Value,
@@ -55,8 +59,18 @@ pub struct Call {
 struct Rule {
     method: String,
     path: String,
+    words: String,
     fault: Fault,
+    first: usize,
     times: usize,
+}
+
+impl Rule {
+    fn is_for(&self, call: &Held) -> bool {
+        (self.method.is_empty() || self.method == call.method.as_str())
+            && call.path.contains(&self.path)
+            && String::from_utf8_lossy(&call.body).contains(&self.words)
+    }
 }
 
 struct Held {
@@ -85,11 +99,13 @@ impl Shared {
     }
 
     /// What goes wrong with a call, if anything.
-    fn fault(&self, method: &str, path: &str) -> Option<Fault> {
+    fn fault(&self, call: &Held) -> Option<Fault> {
         let mut inner = self.inner();
-        let rule = inner.rules.iter_mut().find(|rule| {
-            rule.times > 0 && (rule.method.is_empty() || rule.method == method) && path.contains(&rule.path)
-        })?;
+        let rule = inner.rules.iter_mut().find(|rule| rule.times > 0 && rule.is_for(call))?;
+        if rule.first > 0 {
+            rule.first -= 1;
+            return None;
+        }
         rule.times -= 1;
         Some(rule.fault.clone())
     }
@@ -146,7 +162,22 @@ impl Proxy {
 
     /// From now on the next `times` calls of `method` (any, when empty) whose path has `path` in it go wrong.
     pub fn fails(&self, method: &str, path: &str, times: usize, fault: Fault) {
-        self.shared.inner().rules.push(Rule { method: method.to_owned(), path: path.to_owned(), fault, times });
+        self.fails_with(method, path, "", 0, times, fault);
+    }
+
+    /// As [`fails`](Self::fails), after so many calls that go well.
+    pub fn fails_after(&self, first: usize, method: &str, path: &str, times: usize, fault: Fault) {
+        self.fails_with(method, path, "", first, times, fault);
+    }
+
+    /// As [`fails`](Self::fails), for calls whose body has `words` in it.
+    pub fn fails_on(&self, words: &str, method: &str, path: &str, times: usize, fault: Fault) {
+        self.fails_with(method, path, words, 0, times, fault);
+    }
+
+    fn fails_with(&self, method: &str, path: &str, words: &str, first: usize, times: usize, fault: Fault) {
+        let (method, path, words) = (method.to_owned(), path.to_owned(), words.to_owned());
+        self.shared.inner().rules.push(Rule { method, path, words, fault, first, times });
     }
 
     /// Nothing goes wrong any more.
@@ -203,7 +234,7 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
         let call = Call { method, path, body: json(&held.body), status, answer };
         shared.calls.send_modify(|calls| calls.push(call));
     };
-    let fault = shared.fault(held.method.as_str(), &held.path);
+    let fault = shared.fault(&held);
     match fault {
         Some(Fault::Answer { status, body }) => {
             record(&held, status, body.clone());
@@ -214,12 +245,18 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
             shared.inner().held.push(held);
             answer(200, "{}".to_owned())
         }
+        Some(Fault::Stall) => {
+            record(&held, 0, Value::Null);
+            std::future::pending().await
+        }
         fault => match shared.pass_on(&held).await {
             Err(error) => answer(502, error.to_string()),
             Ok((status, headers, bytes)) => {
                 record(&held, status.as_u16(), json(&bytes));
-                if fault.is_some() {
-                    return broken();
+                match fault {
+                    None => {}
+                    Some(Fault::KeepAnswer) => std::future::pending().await,
+                    Some(_) => return broken(),
                 }
                 let mut response = Response::new(Body::from(bytes));
                 *response.status_mut() = status;
