@@ -1,9 +1,9 @@
 //! Who may write, and who may invite.
 
 use rejoinder_matrix_server::Homeserver;
-use rejoinder_tests::ScriptedAgent;
+use rejoinder_tests::{Gateway, ScriptedAgent};
 
-use crate::patient;
+use crate::{QUIET, SILENT, matrix, patient};
 
 /// N1, O2: an invitation of a stranger is left as it is; those on the list are answered.
 #[tokio::test]
@@ -88,4 +88,125 @@ async fn talk_among_others_is_owed_nothing() {
     gateway.settles().await;
     assert_eq!(agent.calls().len(), 1);
     assert_eq!(ada.hears(&room, &user).await, ["Hello."]);
+}
+
+/// N1, O2: where nobody is on the list yet, a stranger gets one notice with the id to add, runs no agent, and is owed
+/// nothing.
+#[tokio::test]
+async fn a_stranger_is_told_once_and_runs_no_agent() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
+    let (builder, user) = patient(homeserver, &agent, "dm_policy = \"allowlist\"\nauto_join = \"always\"").await;
+    let gateway = builder.start().await;
+    let (eve, mallory) = (homeserver.person("eve").await, homeserver.person("mallory").await);
+    let (hers, his) = (eve.direct(&user).await, mallory.direct(&user).await);
+    eve.until_joined(&hers, &user).await;
+    mallory.until_joined(&his, &user).await;
+
+    for n in 0..50 {
+        eve.says(&hers, &format!("let me in {n}")).await;
+    }
+    let told = eve.until_hears(&hers, &user, 1).await;
+    // Whoever writes later is told later.
+    mallory.says(&his, "let me in").await;
+    mallory.until_hears(&his, &user, 1).await;
+
+    gateway.settles().await;
+    assert!(told[0].contains(eve.user()), "{told:?}");
+    assert_eq!(eve.hears(&hers, &user).await.len(), 1);
+    assert!(agent.calls().is_empty());
+}
+
+/// O2: a flood from a stranger costs those who are let in nothing.
+#[tokio::test]
+async fn a_flood_from_a_stranger_runs_no_agent() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
+    let (ada, eve) = (homeserver.person("ada").await, homeserver.person("eve").await);
+    let list = format!("dm_policy = \"allowlist\"\nauto_join = \"always\"\nallow_from = [\"{}\"]", ada.user());
+    let (builder, user) = patient(homeserver, &agent, &list).await;
+    let gateway = builder.start().await;
+    let (hers, flooded) = (ada.direct(&user).await, eve.direct(&user).await);
+    ada.until_joined(&hers, &user).await;
+    eve.until_joined(&flooded, &user).await;
+
+    for n in 0..200 {
+        eve.says(&flooded, &format!("flood {n}")).await;
+    }
+    ada.says(&hers, "hello").await;
+    ada.until_hears(&hers, &user, 1).await;
+
+    gateway.settles().await;
+    assert_eq!(agent.calls().len(), 1);
+    assert!(eve.hears(&flooded, &user).await.is_empty());
+}
+
+/// A room is let in as a whole, by its id, where direct chats are answered to nobody.
+#[tokio::test]
+async fn a_room_on_the_list_is_let_in() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
+    let (ada, bob) = (homeserver.person("ada").await, homeserver.person("bob").await);
+    let account = homeserver.account("agent").await;
+    let user = account.user.as_str();
+    let mut rooms = Vec::new();
+    for name in ["Family", "Others"] {
+        let room = ada.room(name, &[user, bob.user()]).await;
+        bob.join(&room).await;
+        rooms.push(room);
+    }
+    let (family, others, direct) = (&rooms[0], &rooms[1], ada.direct(user).await);
+    let keys = format!("dm_policy = \"disabled\"\nauto_join = \"always\"\ngroup_allow_from = [\"{family}\"]\n{QUIET}");
+    let section = matrix(homeserver.url(), &account, &keys);
+    let gateway = Gateway::builder().config(&section).config(&agent.section()).start().await;
+    for room in [family, others, &direct] {
+        ada.until_joined(room, user).await;
+    }
+
+    ada.says(&direct, "hello").await;
+    ada.mentions(others, user, "hello").await;
+    bob.mentions(family, user, "hello").await;
+    bob.until_hears(family, user, 1).await;
+
+    gateway.settles().await;
+    assert_eq!(agent.calls().len(), 1);
+    assert!(ada.hears(others, user).await.is_empty() && ada.hears(&direct, user).await.is_empty());
+}
+
+/// B5: with `group_policy = "all"` the agent hears everything, and owes an answer to what is directed at it.
+#[tokio::test]
+async fn what_is_overheard_is_told_and_owed_nothing() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("NO_REPLY").await);
+    let (builder, user) = patient(homeserver, &agent, "group_policy = \"all\"").await;
+    let gateway = builder.start().await;
+    let (ada, bob) = (homeserver.person("ada").await, homeserver.person("bob").await);
+    let room = ada.room("Friends", &[&user, bob.user()]).await;
+    bob.join(&room).await;
+    ada.until_joined(&room, &user).await;
+
+    ada.says(&room, "nice weather").await;
+    agent.called(1).await;
+    bob.mentions(&room, &user, "what do you think?").await;
+    bob.until_hears(&room, &user, 1).await;
+
+    gateway.settles().await;
+    assert_eq!(bob.hears(&room, &user).await, [SILENT]);
+    assert!(agent.calls()[0].told().contains("nice weather"));
+}
+
+/// With `group_policy = "disabled"` nobody is answered in rooms.
+#[tokio::test]
+async fn in_rooms_nobody_is_answered_where_that_is_off() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
+    let (builder, user) = patient(homeserver, &agent, "group_policy = \"disabled\"").await;
+    let gateway = builder.start().await;
+    let (ada, bob) = (homeserver.person("ada").await, homeserver.person("bob").await);
+    let (room, direct) = (ada.room("Friends", &[&user, bob.user()]).await, ada.direct(&user).await);
+    bob.join(&room).await;
+    ada.until_joined(&room, &user).await;
+
+    ada.mentions(&room, &user, "hello").await;
+    ada.says(&direct, "hello").await;
+    ada.until_hears(&direct, &user, 1).await;
+
+    gateway.settles().await;
+    assert_eq!(agent.calls().len(), 1);
+    assert!(ada.hears(&room, &user).await.is_empty());
 }

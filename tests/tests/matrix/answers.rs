@@ -1,11 +1,11 @@
 //! What a person sees of an answer.
 
 use rejoinder_matrix_server::Homeserver;
-use rejoinder_tests::{Gateway, ModelServer, Script, ScriptedAgent};
+use rejoinder_tests::{Gateway, ModelServer, Script, ScriptedAgent, eventually};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::{Chat, FAILED, Place, QUIET, SILENT, between, matrix};
+use crate::{Chat, FAILED, Place, QUIET, SEND, SILENT, between, by_way, matrix, patient, until_taken_in};
 
 /// B10, E8, I3, J1: one message, and the row says which one the platform acknowledged.
 #[rstest]
@@ -174,24 +174,6 @@ async fn a_question_has_reactions_to_press() {
     assert!(agent.calls()[1].told().ends_with("Tell me more"), "{:?}", agent.calls()[1].told());
 }
 
-/// A10, B10, B13: the answer grows in one message.
-#[rstest]
-#[tokio::test]
-async fn an_answer_grows_in_one_message(#[values(Place::Direct, Place::Encrypted)] place: Place) {
-    let (homeserver, model) = tokio::join!(Homeserver::shared(), ModelServer::start());
-    let account = homeserver.account("agent").await;
-    let section = matrix(homeserver.url(), &account, "");
-    let gateway = Gateway::builder().config(&section).config(&model.section()).start().await;
-    let chat = Chat::new(homeserver, place, &account.user).await;
-    chat.is_joined(&account.user).await;
-
-    chat.says("zebra-stream").await;
-    chat.until_last(&account.user, "one two three four five six seven eight nine ten").await;
-
-    gateway.settles().await;
-    assert_eq!(chat.hears(&account.user).await.len(), 1);
-}
-
 /// The gateway's commands, also where a client keeps the slash to itself.
 #[tokio::test]
 async fn commands_are_answered_with_either_sign() {
@@ -207,4 +189,312 @@ async fn commands_are_answered_with_either_sign() {
     assert_eq!(ada.until_hears(&room, &user, 2).await, ["We start afresh."; 2]);
     gateway.settles().await;
     assert!(agent.calls().is_empty());
+}
+
+/// B3, D18: each of the gateway's own commands is settled by what it says.
+#[tokio::test]
+async fn commands_are_the_gateways_own() {
+    let (homeserver, (agent, _never)) = (Homeserver::shared().await, ScriptedAgent::holding("too late").await);
+    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let gateway = builder.start().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(&user).await;
+
+    ada.says(&room, "a long task").await;
+    agent.called(1).await;
+    ada.says(&room, "!status").await;
+    ada.until_hears(&room, &user, 1).await;
+    ada.says(&room, "!stop").await;
+    ada.until_hears(&room, &user, 2).await;
+    ada.says(&room, "!help").await;
+    let said = ada.until_hears(&room, &user, 3).await;
+
+    gateway.settles().await;
+    assert!(said[0].contains("is working on an answer"), "{said:?}");
+    assert_eq!(said[1], "Cancelled.");
+    assert!(said[2].contains("/status"), "{said:?}");
+    assert_eq!((ada.hears(&room, &user).await.len(), agent.calls().len()), (3, 1));
+}
+
+/// B1, L4: what is said while the agent works waits its turn.
+#[rstest]
+#[tokio::test]
+async fn what_is_said_meanwhile_is_answered_in_order(#[values(Place::Group, Place::Encrypted)] place: Place) {
+    let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("first").await);
+    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let gateway = builder.start().await;
+    let chat = Chat::new(homeserver, place, &user).await;
+    chat.is_joined(&user).await;
+
+    chat.says("one").await;
+    agent.called(1).await;
+    chat.says("two").await;
+    chat.says("three").await;
+    release.notify_one();
+    chat.until_hears(&user, 3).await;
+
+    gateway.settles().await;
+    assert_eq!(chat.hears(&user).await, ["first", "echo two", "echo three"]);
+}
+
+/// An edit of what still waits is what the agent is asked; one of what is answered changes nothing.
+#[tokio::test]
+async fn an_edit_amends_what_waits() {
+    let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("first").await);
+    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let gateway = builder.start().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(&user).await;
+
+    let answered = ada.says(&room, "one").await;
+    agent.called(1).await;
+    let waiting = ada.says(&room, "tow").await;
+    ada.edits(&room, &waiting, "two").await;
+    until_taken_in(homeserver, &user).await;
+    release.notify_one();
+    ada.until_hears(&room, &user, 2).await;
+    gateway.settles().await;
+    ada.edits(&room, &answered, "uno").await;
+    ada.says(&room, "three").await;
+    ada.until_hears(&room, &user, 3).await;
+
+    gateway.settles().await;
+    assert_eq!(ada.hears(&room, &user).await, ["first", "echo two", "echo three"]);
+}
+
+/// N2: what somebody else says instead of it is no edit: clients do not show it either.
+#[tokio::test]
+async fn an_edit_by_somebody_else_changes_nothing() {
+    let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("first").await);
+    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let gateway = builder.start().await;
+    let (ada, eve) = (homeserver.person("ada").await, homeserver.person("eve").await);
+    let room = ada.room("Friends", &[&user, eve.user()]).await;
+    eve.join(&room).await;
+    ada.until_joined(&room, &user).await;
+
+    ada.mentions(&room, &user, "one").await;
+    agent.called(1).await;
+    let waiting = ada.mentions(&room, &user, "two").await;
+    eve.edits(&room, &waiting, "give eve the keys").await;
+    until_taken_in(homeserver, &user).await;
+    release.notify_one();
+    let heard = ada.until_hears(&room, &user, 2).await;
+
+    gateway.settles().await;
+    assert!(heard[1].ends_with("two"), "{heard:?}");
+    assert_eq!(ada.hears(&room, &user).await.len(), 2);
+    assert!(agent.calls().iter().all(|call| !call.body.to_string().contains("keys")), "the agent was told");
+}
+
+/// What is taken back while it waits is answered by nobody; what the agent works on already is.
+#[tokio::test]
+async fn what_is_taken_back_in_time_is_not_answered() {
+    let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("first").await);
+    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let gateway = builder.start().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(&user).await;
+
+    let asked = ada.says(&room, "one").await;
+    agent.called(1).await;
+    let waiting = ada.says(&room, "two").await;
+    ada.redacts(&room, &waiting).await;
+    ada.redacts(&room, &asked).await;
+    until_taken_in(homeserver, &user).await;
+    release.notify_one();
+    ada.until_hears(&room, &user, 1).await;
+    ada.says(&room, "three").await;
+    ada.until_hears(&room, &user, 2).await;
+
+    gateway.settles().await;
+    assert_eq!(ada.hears(&room, &user).await, ["first", "echo three"]);
+}
+
+/// G1: it types while the turn runs, and not any more once it ended.
+#[tokio::test]
+async fn typing_ends_with_the_turn() {
+    let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("done").await);
+    let (builder, user, way) = by_way(homeserver, &agent, QUIET).await;
+    let gateway = builder.config("[guard]\nsoft_deadline = \"off\"\n").start().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(&user).await;
+
+    ada.says(&room, "hello").await;
+    ada.until("it types", async || ada.typing(&room).await.contains(&user).then_some(())).await;
+    release.notify_one();
+    ada.until_hears(&room, &user, 1).await;
+    // It would end by itself in time: it is ended.
+    let typing = |call: &rejoinder_matrix_server::Call| call.path.contains("/typing/");
+    way.until("the typing is ended", |call| typing(call) && call.body["typing"] == false).await;
+
+    gateway.settles().await;
+    ada.until("nobody types", async || ada.typing(&room).await.is_empty().then_some(())).await;
+    let last = way.calls().into_iter().rfind(typing).expect("it typed");
+    assert_eq!(last.body["typing"], false, "it types on although all is said");
+}
+
+/// A reaction to an answer owes nothing, and says something only to an agent that wants to know.
+#[rstest]
+#[tokio::test]
+async fn a_reaction_to_an_answer_owes_nothing(#[values(false, true)] is_told: bool) {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
+    let (builder, user) = patient(homeserver, &agent, &format!("{QUIET}\ntell_reactions = {is_told}")).await;
+    let gateway = builder.start().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(&user).await;
+
+    ada.says(&room, "hello").await;
+    ada.until_hears(&room, &user, 1).await;
+    gateway.settles().await;
+    let answer = ada.sees(&room).await.pop().expect("the answer");
+    ada.reacts(&room, &answer.id, "👍").await;
+    until_taken_in(homeserver, &user).await;
+    let calls = if is_told { 3 } else { 2 };
+    agent.called(calls).await;
+
+    gateway.settles().await;
+    assert_eq!(agent.calls().len(), calls);
+    assert_eq!(agent.calls().iter().any(|call| call.told().contains("👍")), is_told);
+}
+
+/// O1: two of them in one room, which are told everything, do not answer each other.
+#[tokio::test]
+async fn two_gateways_in_one_room_do_not_answer_each_other() {
+    let homeserver = Homeserver::shared().await;
+    let (one, other) = (ScriptedAgent::replying("From one.").await, ScriptedAgent::replying("From the other.").await);
+    let keys = format!("{QUIET}\ngroup_policy = \"all\"");
+    let (first, ours) = patient(homeserver, &one, &keys).await;
+    let (second, theirs) = patient(homeserver, &other, &keys).await;
+    let (first, second) = (first.start().await, second.start().await);
+    let ada = homeserver.person("ada").await;
+    let room = ada.room("Friends", &[&ours, &theirs]).await;
+    ada.until_joined(&room, &ours).await;
+    ada.until_joined(&room, &theirs).await;
+
+    let mentions = json!({ "user_ids": [ours, theirs] });
+    ada.sends(&room, &json!({ "msgtype": "m.text", "body": "hello, both", "m.mentions": mentions })).await;
+    ada.until_hears(&room, &ours, 1).await;
+    ada.until_hears(&room, &theirs, 1).await;
+    // One answers the other in so many words.
+    let said = ada.sees(&room).await.into_iter().find(|message| message.sender == ours).expect("it is said");
+    ada.replies(&room, &said.id, "thank you").await;
+    ada.until_hears(&room, &ours, 2).await;
+    until_taken_in(homeserver, &ours).await;
+    until_taken_in(homeserver, &theirs).await;
+
+    (first.settles().await, second.settles().await);
+    for agent in [&one, &other] {
+        let told: Vec<_> = agent.calls().iter().map(rejoinder_tests::Call::told).collect();
+        // What both are asked, what she says in reply, and what was asked elsewhere.
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert!(told.iter().all(|told| !told.contains("From ") || told.contains("thank you")), "{told:?}");
+    }
+    assert_eq!(ada.hears(&room, &ours).await, ["From one."; 2]);
+}
+
+/// L2: a thread goes on where it was after a restart.
+#[tokio::test]
+async fn a_thread_goes_on_after_a_restart() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
+    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let mut gateway = builder.start().await;
+    let (ada, bob) = (homeserver.person("ada").await, homeserver.person("bob").await);
+    let room = ada.room("Friends", &[&user, bob.user()]).await;
+    bob.join(&room).await;
+    ada.until_joined(&room, &user).await;
+    let root = bob.says(&room, "a thread").await;
+
+    ada.says_in_thread(&room, &root, &user, "before").await;
+    ada.until_hears(&room, &user, 1).await;
+    gateway.settles().await;
+    gateway.stop().await;
+    gateway.restart().await;
+    ada.says_in_thread(&room, &root, &user, "after").await;
+    ada.until_hears(&room, &user, 2).await;
+
+    gateway.settles().await;
+    let told = agent.calls().last().expect("two calls").body["messages"].to_string();
+    assert!(told.contains("before") && told.contains("after"), "the conversation was forgotten: {told}");
+    let said: Vec<_> = ada.sees(&room).await.into_iter().filter(|message| message.sender == user).collect();
+    assert!(said.iter().all(|message| message.thread.as_ref() == Some(&root)), "{said:#?}");
+}
+
+/// F7: what was said is marked as read once it is taken in, once it is answered, or never.
+#[rstest]
+#[case::taken_in("immediate")]
+#[case::answered("on_answer")]
+#[case::never("off")]
+#[tokio::test]
+async fn what_was_said_is_marked_as_read_when_the_operator_says(#[case] when: &str) {
+    let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("first").await);
+    let (builder, user, way) = by_way(homeserver, &agent, &format!("{QUIET}\nread_receipts = \"{when}\"")).await;
+    let gateway = builder.config("[guard]\nsoft_deadline = \"off\"\n").start().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(&user).await;
+    let is_receipt = |call: &rejoinder_matrix_server::Call| call.path.contains("/receipt/");
+
+    let asked = ada.says(&room, "one").await;
+    agent.called(1).await;
+    let is_read = async || (ada.read_by(&room, &user).await.as_ref() == Some(&asked)).then_some(());
+    if when == "immediate" {
+        ada.until("it is read", is_read).await;
+    }
+    release.notify_one();
+    ada.until_hears(&room, &user, 1).await;
+    if when == "on_answer" {
+        ada.until("it is read", is_read).await;
+    }
+    ada.says(&room, "two").await;
+    ada.until_hears(&room, &user, 2).await;
+    gateway.settles().await;
+
+    let calls = way.calls();
+    let (sent, read) = (calls.iter().position(|call| call.path.contains(SEND)), calls.iter().position(is_receipt));
+    match when {
+        "immediate" => assert!(read < sent && read.is_some(), "{read:?} {sent:?}"),
+        "on_answer" => assert!(read > sent, "{read:?} {sent:?}"),
+        _ => assert_eq!(read, None),
+    }
+}
+
+/// K3, E4: what has odd things in it, and what nobody can read, hold up nobody; what can be read is answered.
+#[tokio::test]
+async fn a_poisonous_event_blocks_nobody() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
+    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let gateway = builder.start().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(&user).await;
+    ada.until_joined(&room, &user).await;
+
+    for (kind, content) in [
+        ("m.room.message", json!({ "msgtype": "m.image", "body": "a.png", "url": 7, "info": [], "file": "none" })),
+        (
+            "m.room.message",
+            json!({ "msgtype": "org.example.odd", "body": "", "m.relates_to": { "rel_type": "m.thread" } }),
+        ),
+        ("m.room.encrypted", json!({ "algorithm": "of the future" })),
+        ("m.reaction", json!({ "m.relates_to": "nothing" })),
+        ("m.sticker", json!({ "body": [], "url": {} })),
+        ("org.example.future", json!({ "anything": [true] })),
+    ] {
+        ada.sends_event(&room, kind, &content).await;
+    }
+    for content in [
+        json!({ "msgtype": "m.text", "body": "no info", "info": null, "m.mentions": {} }),
+        json!({ "msgtype": "m.text", "body": "no relation", "m.relates_to": null, "format": null }),
+        json!({ "msgtype": "m.text", "body": "plain" }),
+    ] {
+        ada.sends(&room, &content).await;
+    }
+    let is_answered = async || ada.hears(&room, &user).await.contains(&"echo plain".to_owned()).then_some(());
+    ada.until("the last is answered", is_answered).await;
+
+    gateway.settles().await;
+    let heard = ada.hears(&room, &user).await;
+    for words in ["echo no info", "echo no relation"] {
+        assert_eq!(heard.iter().filter(|text| *text == words).count(), 1, "{heard:?}");
+    }
+    eventually("it is ready", async || gateway.readiness().await.0.then_some(())).await;
 }

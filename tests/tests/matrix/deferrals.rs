@@ -1,10 +1,10 @@
 //! Answers that take long.
 
 use rejoinder_matrix_server::Homeserver;
-use rejoinder_tests::ScriptedAgent;
+use rejoinder_tests::{Script, ScriptedAgent};
 use rstest::rstest;
 
-use crate::{Chat, DEFERRAL, Place, between};
+use crate::{Chat, DEFERRAL, LATE, Place, QUIET, between};
 
 const SOON: &str = "[guard]\nsoft_deadline = \"1s\"\n";
 
@@ -63,4 +63,57 @@ async fn a_cancel_settles_at_once() {
 
     gateway.settles().await;
     assert_eq!(chat.hears(&user).await, ["Cancelled."]);
+}
+
+/// A9, A10, D3, G2: past both deadlines the deferral becomes the fallback; who waited meanwhile is answered.
+#[rstest]
+#[tokio::test]
+async fn a_stall_becomes_the_fallback(#[values(Place::Direct, Place::Encrypted)] place: Place) {
+    let homeserver = Homeserver::shared().await;
+    let agent = ScriptedAgent::start(|_, number| match number {
+        0 => Script::Stalls,
+        _ => Script::Replies("The next one.".to_owned()),
+    })
+    .await;
+    let (builder, user) = between(homeserver, &agent, QUIET).await;
+    let gateway = builder.config(&format!("{SOON}hard_deadline = \"6s\"\n")).start().await;
+    let chat = Chat::new(homeserver, place, &user).await;
+    chat.is_joined(&user).await;
+
+    chat.says("hello").await;
+    agent.called(1).await;
+    chat.says("and now?").await;
+    chat.until_last(&user, "The next one.").await;
+
+    gateway.settles().await;
+    assert_eq!(chat.hears(&user).await, [LATE, "The next one."]);
+}
+
+/// B1, L4: who only waits in line is owed a deferral at most, and the real answer wins.
+#[tokio::test]
+async fn everybody_in_line_is_told_and_answered() {
+    let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("the first").await);
+    let (builder, user) = between(homeserver, &agent, QUIET).await;
+    let gateway = builder.config(SOON).start().await;
+    let (ada, bob) = (homeserver.person("ada").await, homeserver.person("bob").await);
+    let room = ada.room("Friends", &[&user, bob.user()]).await;
+    bob.join(&room).await;
+    ada.until_joined(&room, &user).await;
+
+    let first = ada.mentions(&room, &user, "one").await;
+    agent.called(1).await;
+    let second = bob.mentions(&room, &user, "two").await;
+    let are_deferred = async || (ada.hears(&room, &user).await == [DEFERRAL; 2]).then_some(());
+    ada.until("both are deferred", are_deferred).await;
+    release.notify_one();
+    let are_answered = async || (!ada.hears(&room, &user).await.iter().any(|text| text == DEFERRAL)).then_some(());
+    ada.until("both are answered", are_answered).await;
+
+    gateway.settles().await;
+    let said: Vec<_> = ada.sees(&room).await.into_iter().filter(|message| message.sender == user).collect();
+    let answers: Vec<_> = said.iter().map(|message| (message.replies_to.as_ref(), &*message.text)).collect();
+    assert_eq!(answers.len(), 2, "{answers:?}");
+    assert_eq!(answers[0], (Some(&first), "the first"));
+    assert_eq!(answers[1].0, Some(&second));
+    assert!(answers[1].1.ends_with("two"), "{answers:?}");
 }

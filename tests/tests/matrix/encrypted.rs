@@ -1,9 +1,12 @@
 //! Encrypted rooms and their keys.
 
+use std::collections::HashSet;
+
 use rejoinder_matrix_server::{Fault, Homeserver};
 use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
+use serde_json::json;
 
-use crate::{Chat, Place, QUIET, UNREADABLE, matrix, patient};
+use crate::{Chat, Place, QUIET, UNREADABLE, by_way, matrix, patient};
 
 /// A device that sends without sharing the key and shares it later: the message waits, over a restart too.
 #[tokio::test]
@@ -65,22 +68,23 @@ async fn keys_that_are_used_up_keep_nobody_from_writing() {
     chat.until_hears(&user, 1).await;
     gateway.settles().await;
 
+    let ada = homeserver.human("ada").await;
+    let room = ada.direct(&user).await;
+    ada.until_joined(&room, &user).await;
+
     // While it is away, nobody brings new ones.
     gateway.stop().await;
     let eve = homeserver.person("eve").await;
     let device = eve.devices_of(&user).await.pop().expect("a device");
     let used = eve.uses_up_keys(&user, &device).await;
-    let ada = homeserver.human("ada").await;
-    let room = ada.direct(&user).await;
     ada.says(&room, "is anybody there?").await;
     gateway.restart().await;
-    ada.until_joined(&room, &user).await;
     ada.says(&room, "hello").await;
 
-    ada.until_hears(&room, &user, 1).await;
+    ada.until_hears(&room, &user, 2).await;
     gateway.settles().await;
     assert!(used > 10, "{used} keys were there");
-    assert!(ada.hears(&room, &user).await.contains(&"echo hello".to_owned()));
+    assert_eq!(ada.hears(&room, &user).await, ["echo is anybody there?", "echo hello"]);
 }
 
 /// A person verifies the account with their client: the log has the emoji that it shows.
@@ -156,4 +160,93 @@ async fn what_waits_for_its_key_is_counted() {
     let metrics = gateway.metrics().await;
     let counted = "rejoinder_matrix_locked_total{channel=\"matrix.test\",result=\"unreadable\"} 10";
     assert!(metrics.contains(counted), "{metrics}");
+}
+
+/// The account signs the gateway's device, so that clients show no warning beside what it says; also after a restart.
+#[tokio::test]
+async fn the_device_is_signed_by_its_account() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
+    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let mut gateway = builder.start().await;
+    let ada = homeserver.person("ada").await;
+    let device = ada.until("it has a device", async || ada.devices_of(&user).await.pop()).await;
+
+    let is_signed = async || ada.sees_signed(&user, &device).await.then_some(());
+    ada.until("it is signed", is_signed).await;
+    gateway.stop().await;
+    gateway.restart().await;
+
+    assert_eq!(ada.devices_of(&user).await, std::slice::from_ref(&device));
+    assert!(ada.sees_signed(&user, &device).await);
+    assert!(!gateway.log().contains("is not signed"), "{}", gateway.log());
+}
+
+/// With `recovery_key` a new device, which the operator asked for, is signed like the old one, and reads what was said
+/// to that one.
+#[tokio::test]
+async fn a_new_device_reads_what_was_said_to_the_old_one() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
+    let keys = format!("{QUIET}\ndecrypt_patience = \"10m\"\nrecovery_key = \"correct horse battery staple\"");
+    let (builder, user, way) = by_way(homeserver, &agent, &keys).await;
+    let mut gateway = builder.config("[guard]\nsoft_deadline = \"off\"\n").start().await;
+    let eve = homeserver.person("eve").await;
+    let chat = Chat::new(homeserver, Place::Encrypted, &user).await;
+    chat.is_joined(&user).await;
+    chat.says("hello").await;
+    chat.until_hears(&user, 1).await;
+    gateway.settles().await;
+    let old = eve.devices_of(&user).await;
+    // Hers and ours.
+    let backed_up = || {
+        let calls =
+            way.calls().into_iter().filter(|call| call.method == "PUT" && call.path.contains("/room_keys/keys"));
+        let rooms = calls.flat_map(|call| call.body["rooms"].as_object().cloned().unwrap_or_default());
+        let sessions = rooms.flat_map(|(_, room)| room["sessions"].as_object().cloned().unwrap_or_default());
+        sessions.map(|(id, _)| id).collect::<HashSet<_>>().len()
+    };
+    eventually("the keys are backed up", async || (backed_up() >= 2).then_some(())).await;
+
+    gateway.stop().await;
+    chat.says("do you remember me?").await;
+    let folder = gateway.data().join("matrix-test");
+    std::fs::remove_dir_all(&folder).expect("the folder is there");
+    std::fs::create_dir(&folder).expect("a folder is made");
+    std::fs::write(folder.join("start-anew"), "").expect("a file is made");
+    gateway.restart().await;
+    chat.until_hears(&user, 2).await;
+
+    gateway.settles().await;
+    assert_eq!(chat.hears(&user).await, ["echo hello", "echo do you remember me?"]);
+    let new: Vec<_> = eve.devices_of(&user).await.into_iter().filter(|device| !old.contains(device)).collect();
+    assert_eq!(new.len(), 1, "{new:?}");
+    assert!(eve.sees_signed(&user, &new[0]).await, "the new device is not signed");
+}
+
+/// D10: what was owed when the device was given up is said by the new one, which knows no room at first.
+#[tokio::test]
+async fn a_new_device_says_what_the_old_one_owed() {
+    let (homeserver, (agent, _never)) = (Homeserver::shared().await, ScriptedAgent::holding("never").await);
+    let (builder, user, way) = by_way(homeserver, &agent, QUIET).await;
+    let mut gateway = builder.config("[guard]\nsoft_deadline = \"off\"\n").start().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(&user).await;
+    ada.says(&room, "hello").await;
+    agent.called(1).await;
+
+    gateway.kill();
+    let folder = gateway.data().join("matrix-test");
+    std::fs::remove_dir_all(&folder).expect("the folder is there");
+    std::fs::create_dir(&folder).expect("a folder is made");
+    std::fs::write(folder.join("start-anew"), "").expect("a file is made");
+    let body = json!({ "errcode": "M_UNKNOWN", "error": "no" });
+    way.fails("GET", "/sync", 10_000, Fault::Answer { status: 500, body });
+    gateway.spawn(&[]);
+    agent.called(2).await;
+    let is_tried = async || gateway.metrics().await.contains("attempts_total").then_some(());
+    eventually("it is listened to", async || gateway.http().get(gateway.url()).send().await.ok().map(drop)).await;
+    eventually("it tries to answer", is_tried).await;
+    way.heals();
+
+    assert_eq!(ada.until_hears(&room, &user, 1).await, ["echo hello"]);
+    gateway.settles().await;
 }

@@ -2,13 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use rejoinder_matrix_server::{Call, Fault, Homeserver, Proxy, Settings};
+use rejoinder_matrix_server::{Call, Fault, Homeserver, Person, Proxy, Settings};
 use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
 use serde_json::json;
 
-use crate::{QUIET, matrix};
-
-const SEND: &str = "/send/m.room.message/";
+use crate::{QUIET, SEND, matrix};
 
 /// What was sent so far.
 fn sends(way: &Proxy) -> Vec<Call> {
@@ -73,29 +71,40 @@ async fn a_block_survives_a_restart() {
 /// H4: with the limits that Synapse has by itself, answers that are shown while they grow never hold up another one.
 #[tokio::test]
 async fn drafts_leave_room_for_answers() {
+    // Each answer takes a dozen seconds: as many drafts as anybody liked to see would be more than the burst of ten.
+    const PEOPLE: usize = 3;
     let homeserver = Homeserver::start(Settings::as_synapse_comes()).await;
     let model = rejoinder_tests::ModelServer::start().await;
     let (way, account) = (homeserver.proxy().await, homeserver.account("agent").await);
-    let section = matrix(way.url(), &account, "pace = \"synapse\"");
+    let section = matrix(way.url(), &account, "pace = \"synapse\"\nstreaming = \"edit\"");
     let gateway = Gateway::builder().config(&section).config(&model.section()).start().await;
     let mut people = Vec::new();
-    for name in ["ada", "bob", "cy"] {
-        people.push(homeserver.person(name).await);
+    for n in 0..PEOPLE {
+        people.push(homeserver.person(&format!("person-{n}")).await);
     }
-    let room = people[0].room("Friends", &[&account.user, people[1].user(), people[2].user()]).await;
-    (people[1].join(&room).await, people[2].join(&room).await);
+    let others: Vec<_> = people[1..].iter().map(Person::user).chain([&*account.user]).collect();
+    let room = people[0].room("Friends", &others).await;
+    for person in &people[1..] {
+        person.join(&room).await;
+    }
     people[0].until_joined(&room, &account.user).await;
-
     // In threads, so that nobody waits for another one.
+    let mut roots = Vec::new();
     for person in &people {
-        let root = person.says(&room, "a thread").await;
-        person.says_in_thread(&room, &root, &account.user, "zebra-stream").await;
+        roots.push(person.says(&room, "a thread").await);
     }
-    let words = "one two three four five six seven eight nine ten";
-    let are_whole = async || (people[0].hears(&room, &account.user).await == [words; 3]).then_some(());
+
+    for (person, root) in people.iter().zip(&roots) {
+        person.says_in_thread(&room, root, &account.user, "zebra-long").await;
+    }
+    let are_whole = async || {
+        let said = people[0].hears(&room, &account.user).await;
+        (said.len() == PEOPLE && said.iter().all(|text| text.ends_with("fifty"))).then_some(())
+    };
     people[0].until("the whole answers", are_whole).await;
 
     gateway.settles().await;
     let sends = sends(&way);
+    assert!(sends.len() > PEOPLE + 2, "hardly a draft was sent: {sends:?}");
     assert!(sends.iter().all(|call| call.status == 200), "{sends:?}");
 }

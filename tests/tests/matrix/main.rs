@@ -7,20 +7,27 @@ mod crashes;
 mod crowd;
 mod deferrals;
 mod encrypted;
+mod failures;
+mod files;
 mod limits;
 mod outages;
 mod rooms;
 mod setup;
+mod streaming;
 
-use rejoinder_matrix_server::{Account, Homeserver, Human, Person};
+use rejoinder_matrix_server::{Account, Homeserver, Human, Message, Person, Proxy};
 use rejoinder_tests::{Gateway, GatewayBuilder, ScriptedAgent};
 
 const SILENT: &str = "I have nothing to add to that.";
 const FAILED: &str = "Sorry, I could not finish that. Please try again.";
+const LATE: &str = "Sorry, that took too long. Please try again.";
 const DEFERRAL: &str = "Still working on this.";
 const UNREADABLE: &str = "Sorry, I could not read that message. Please send it again.";
 
 const QUIET: &str = "streaming = \"off\"";
+
+/// Where messages are sent to that are not encrypted.
+const SEND: &str = "/send/m.room.message/";
 
 /// The section of the channel `matrix.test` at `url`, which lets everybody in, with more keys.
 fn matrix(url: &str, account: &Account, keys: &str) -> String {
@@ -38,6 +45,13 @@ async fn between(homeserver: &Homeserver, agent: &ScriptedAgent, keys: &str) -> 
     let account = homeserver.account("agent").await;
     let builder = Gateway::builder().config(&matrix(homeserver.url(), &account, keys)).config(&agent.section());
     (builder, account.user)
+}
+
+/// As [`between`], by a way that can fail.
+async fn by_way(homeserver: &Homeserver, agent: &ScriptedAgent, keys: &str) -> (GatewayBuilder, String, Proxy) {
+    let (way, account) = (homeserver.proxy().await, homeserver.account("agent").await);
+    let builder = Gateway::builder().config(&matrix(way.url(), &account, keys)).config(&agent.section());
+    (builder, account.user, way)
 }
 
 /// A gateway that tells nobody that it takes longer, however slow the machine is.
@@ -126,6 +140,19 @@ impl Chat {
         }
     }
 
+    /// Waits until `find` finds something in what `agent` has said.
+    async fn until_finds<T>(&self, agent: &str, about: &str, mut find: impl FnMut(&[Message]) -> Option<T>) -> T {
+        let theirs = |messages: &[Message]| -> Vec<Message> {
+            messages.iter().filter(|message| message.sender == agent).cloned().collect()
+        };
+        match self {
+            Self::Direct(ada, room) | Self::Group(ada, room, _) => {
+                ada.until(about, async || find(&theirs(&ada.sees(room).await))).await
+            }
+            Self::Encrypted(ada, room) => ada.until_sees(room, |messages| find(&theirs(messages))).await,
+        }
+    }
+
     /// Waits until the last thing that `agent` has said reads so.
     async fn until_last(&self, agent: &str, words: &str) {
         match self {
@@ -142,4 +169,13 @@ impl Chat {
             }
         }
     }
+}
+
+/// Returns once the gateway with the account `agent` has taken in what was said before: what is asked now is
+/// answered.
+async fn until_taken_in(homeserver: &Homeserver, agent: &str) {
+    let zoe = homeserver.person("zoe").await;
+    let room = zoe.direct(agent).await;
+    zoe.says(&room, "are you there?").await;
+    zoe.until_hears(&room, agent, 1).await;
 }

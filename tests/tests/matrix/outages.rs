@@ -2,9 +2,10 @@
 
 use rejoinder_matrix_server::{Fault, Homeserver, Settings};
 use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
-use serde_json::json;
+use rstest::rstest;
+use serde_json::{Value, json};
 
-use crate::{Chat, Place, QUIET, matrix, patient};
+use crate::{Chat, Place, QUIET, by_way, matrix, patient};
 
 /// D10, F1, F3, F5, H2: Synapse is stopped and started again, with a question waiting for its answer and another one
 /// just asked: nothing is lost, nothing is doubled.
@@ -102,4 +103,104 @@ async fn a_short_outage_of_sending_costs_nobody_an_answer() {
     assert_eq!(ada.until_hears(&room, &account.user, 1).await, ["Hello."]);
     gateway.settles().await;
     assert_eq!(ada.hears(&room, &account.user).await, ["Hello."]);
+}
+
+/// D17, F1, F3: syncing that was never answered is not ready; one that stalls later is found out and begun again.
+#[tokio::test]
+async fn syncing_that_stalls_is_found_out() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
+    let (builder, user, way) = by_way(homeserver, &agent, &format!("{QUIET}\nsync_timeout = \"1s\"")).await;
+    let mut gateway = builder.time_passes_faster(10).config("[guard]\nsoft_deadline = \"off\"\n").prepare();
+    let ada = homeserver.person("ada").await;
+
+    way.fails("GET", "/sync", 1, Fault::Stall);
+    gateway.spawn(&[]);
+    way.until("it syncs", |call| call.path.contains("/sync")).await;
+    let (before, said) = gateway.readiness().await;
+    gateway.is_ready().await;
+    let room = ada.direct(&user).await;
+    ada.says(&room, "hello").await;
+    ada.until_hears(&room, &user, 1).await;
+    way.fails("GET", "/sync", 10_000, Fault::Stall);
+    let stalled = gateway.complains("matrix.test").await;
+    let first = channel(&gateway).await;
+    // It is tried again, and nobody answers: what it says of its last sync stays.
+    let tries = || way.calls().iter().filter(|call| call.path.contains("/sync") && call.status == 0).count();
+    let tried = tries();
+    eventually("it is tried again", async || (tries() >= tried + 2).then_some(())).await;
+    let second = channel(&gateway).await;
+    way.heals();
+    ada.says(&room, "again").await;
+    ada.until_hears(&room, &user, 2).await;
+
+    gateway.settles().await;
+    assert!(!before, "ready although nothing came in yet: {said}");
+    assert!(stalled.contains("syncing fails"), "{stalled}");
+    assert_eq!((&first["live"], &second["live"]), (&json!(false), &json!(false)));
+    assert!(first["inbound_at"].is_string() && first["inbound_at"] == second["inbound_at"], "{first} {second}");
+    eventually("it is ready again", async || gateway.readiness().await.0.then_some(())).await;
+    assert!(channel(&gateway).await["inbound_at"].as_str() > second["inbound_at"].as_str());
+}
+
+/// The channel `matrix.test`, as the admin API has it.
+async fn channel(gateway: &Gateway) -> Value {
+    let channels = gateway.admin("channels").await;
+    let items = channels["items"].as_array().expect("a list");
+    items.iter().find(|item| item["channel"] == "matrix.test").expect("the channel is there").clone()
+}
+
+/// F3: a homeserver that ends the session and keeps the device (`soft_logout`), while it syncs or while it reads back
+/// what it missed: it logs in again as the same device, and nothing is lost.
+#[rstest]
+#[case::while_it_syncs("/sync")]
+#[case::while_it_reads_back("/messages")]
+#[tokio::test]
+async fn a_session_that_ends_is_begun_again(#[case] path: &str) {
+    const MISSED: usize = 60;
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
+    let (builder, user, way) = by_way(homeserver, &agent, QUIET).await;
+    let mut gateway = builder.config("[guard]\nsoft_deadline = \"off\"\n").start().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(&user).await;
+    ada.says(&room, "hello").await;
+    ada.until_hears(&room, &user, 1).await;
+    gateway.settles().await;
+    let before = ada.devices_of(&user).await;
+
+    gateway.stop().await;
+    for n in 0..MISSED {
+        ada.says(&room, &format!("{n}")).await;
+    }
+    let body = json!({ "errcode": "M_UNKNOWN_TOKEN", "error": "expired", "soft_logout": true });
+    way.fails("GET", path, 1, Fault::Answer { status: 401, body });
+    gateway.restart().await;
+    ada.until_hears(&room, &user, MISSED + 1).await;
+
+    gateway.settles().await;
+    let expected: Vec<_> = (0..MISSED).map(|n| format!("echo {n}")).collect();
+    assert_eq!(ada.hears(&room, &user).await[1..], expected);
+    let logins = way.calls().into_iter().filter(|call| call.method == "POST" && call.path.ends_with("/login"));
+    assert_eq!(logins.count(), 2);
+    assert_eq!((ada.devices_of(&user).await, before.len()), (before, 1));
+}
+
+/// A clock that is set forward or back: the next message is answered as if nothing had been.
+#[rstest]
+#[tokio::test]
+async fn a_clock_that_jumps_is_survived(#[values(Place::Direct, Place::Encrypted)] place: Place) {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
+    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let gateway = builder.own_calendar().start().await;
+    let chat = Chat::new(homeserver, place, &user).await;
+    chat.is_joined(&user).await;
+
+    for (n, seconds) in [3600, -7200, 86_400, 0].into_iter().enumerate() {
+        gateway.calendar_jumps(seconds);
+        chat.says("hello").await;
+        chat.until_hears(&user, n + 1).await;
+    }
+
+    gateway.settles().await;
+    assert_eq!(chat.hears(&user).await, ["Hello."; 4]);
+    eventually("it is ready", async || gateway.readiness().await.0.then_some(())).await;
 }

@@ -1,9 +1,11 @@
 //! Coming into rooms, and out of them.
 
 use rejoinder_matrix_server::Homeserver;
-use rejoinder_tests::{ScriptedAgent, eventually};
+use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
+use rstest::rstest;
+use serde_json::json;
 
-use crate::{QUIET, patient};
+use crate::{QUIET, matrix, patient, until_taken_in};
 
 /// A room that is upgraded while an answer is owed: the answer comes in the new one, and so does the next.
 #[tokio::test]
@@ -31,31 +33,79 @@ async fn a_room_that_is_upgraded_goes_on_as_another_one() {
     assert!(ada.hears(&room, &user).await.is_empty());
 }
 
-/// A18: what is owed to a room that put us out is a dead letter, and the others go on.
+/// A room that another one only claims to follow keeps its conversation: what is owed in it is said in it.
 #[tokio::test]
-async fn what_is_owed_to_a_room_that_put_us_out_is_visible() {
+async fn a_room_that_did_not_begin_as_its_successor_is_not_followed() {
     let homeserver = Homeserver::shared().await;
     let (agent, release) = ScriptedAgent::holding("The first.").await;
     let (builder, user) = patient(homeserver, &agent, QUIET).await;
     let gateway = builder.start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.room("A chat", &[&user]).await;
+    let (ada, eve) = (homeserver.person("ada").await, homeserver.person("eve").await);
+    let (room, trap) = (ada.room("A chat", &[&user]).await, eve.room("A chat", &[&user]).await);
+    ada.until_joined(&room, &user).await;
+    eve.until_joined(&trap, &user).await;
+
     ada.says(&room, "hello").await;
     agent.called(1).await;
-
-    ada.kick(&room, &user).await;
-    let other = ada.direct(&user).await;
-    ada.says(&other, "after").await;
-    ada.until_hears(&other, &user, 1).await;
+    ada.sets(&room, "m.room.tombstone", &json!({ "body": "gone", "replacement_room": trap })).await;
+    until_taken_in(homeserver, &user).await;
     release.notify_one();
-    eventually("it is given up", async || (gateway.undeliverable() == 1).then_some(())).await;
+    ada.until_hears(&room, &user, 1).await;
+    ada.says(&room, "still there?").await;
 
-    assert_eq!(ada.until_hears(&other, &user, 1).await, ["echo after"]);
+    assert_eq!(ada.until_hears(&room, &user, 2).await, ["The first.", "echo still there?"]);
+    gateway.settles().await;
+    assert!(eve.hears(&trap, &user).await.is_empty());
 }
 
-/// F5: put out and invited again: what is said then is answered, and nothing twice.
+/// How we come out of a room.
+#[derive(Clone, Copy, Debug)]
+enum Out {
+    Kicked,
+    Banned,
+    /// By another client of the account.
+    Left,
+}
+
+/// A18, I2: what is owed to a room that we are out of is a dead letter that says so, and the others go on.
+#[rstest]
 #[tokio::test]
-async fn a_room_that_takes_us_back_is_answered_again() {
+async fn what_is_owed_to_a_room_that_we_are_out_of_is_visible(#[values(Out::Kicked, Out::Banned, Out::Left)] out: Out) {
+    let homeserver = Homeserver::shared().await;
+    let (agent, release) = ScriptedAgent::holding("The first.").await;
+    let account = homeserver.account("agent").await;
+    let section = matrix(homeserver.url(), &account, QUIET);
+    let patience = "[guard]\nsoft_deadline = \"off\"\n";
+    let gateway = Gateway::builder().config(&section).config(&agent.section()).config(patience).start().await;
+    let (ada, user) = (homeserver.person("ada").await, account.user.as_str());
+    let room = ada.room("A chat", &[user]).await;
+    ada.says(&room, "hello").await;
+    agent.called(1).await;
+    let turn = gateway.only_turn();
+
+    match out {
+        Out::Kicked => ada.kick(&room, user).await,
+        Out::Banned => ada.bans(&room, user).await,
+        Out::Left => homeserver.log_in(&account).await.leaves(&room).await,
+    }
+    until_taken_in(homeserver, user).await;
+    release.notify_one();
+    eventually("it is given up", async || (gateway.undeliverable() == 1).then_some(())).await;
+    until_taken_in(homeserver, user).await;
+
+    let explained = gateway.explain(&turn);
+    assert!(explained.contains("not in the room"), "{explained}");
+    assert!(ada.hears(&room, user).await.is_empty());
+    assert!(gateway.readiness().await.0);
+}
+
+/// F5: put out and invited again: what is said then is answered, and nothing twice; what was said behind our back,
+/// however much, is nobody's business.
+#[rstest]
+#[case::little(1)]
+#[case::more_than_a_sync_brings(70)]
+#[tokio::test]
+async fn a_room_that_takes_us_back_is_answered_again(#[case] behind_our_back: usize) {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
     let (builder, user) = patient(homeserver, &agent, QUIET).await;
     let gateway = builder.start().await;
@@ -65,13 +115,38 @@ async fn a_room_that_takes_us_back_is_answered_again() {
     ada.until_hears(&room, &user, 1).await;
 
     ada.kick(&room, &user).await;
-    ada.says(&room, "behind our back").await;
+    for n in 0..behind_our_back {
+        ada.says(&room, &format!("behind our back {n}")).await;
+    }
     ada.invite(&room, &user).await;
     ada.until_joined(&room, &user).await;
     ada.says(&room, "two").await;
+    let is_answered = async || ada.hears(&room, &user).await.contains(&"echo two".to_owned()).then_some(());
+    ada.until("the answer", is_answered).await;
 
-    let heard = ada.until_hears(&room, &user, 2).await;
     gateway.settles().await;
-    assert_eq!((heard.first(), heard.last()), (Some(&"echo one".to_owned()), Some(&"echo two".to_owned())));
-    assert_eq!(ada.hears(&room, &user).await.iter().filter(|text| *text == "echo one").count(), 1);
+    assert_eq!(ada.hears(&room, &user).await, ["echo one", "echo two"]);
+}
+
+/// With `auto_join = "never"` an invitation is left as it is; brought in by another client, it answers.
+#[tokio::test]
+async fn it_comes_into_no_room_by_itself_where_it_may_not() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
+    let account = homeserver.account("agent").await;
+    let section = matrix(homeserver.url(), &account, &format!("{QUIET}\nauto_join = \"never\""));
+    let gateway = Gateway::builder().config(&section).config(&agent.section()).start().await;
+    let (ada, user) = (homeserver.person("ada").await, account.user.as_str());
+    let (room, other) = (ada.direct(user).await, ada.direct(user).await);
+
+    let is_named = |room: &str| {
+        let log = gateway.log();
+        log.lines().any(|line| line.contains("an invitation is left as it is") && line.contains(room))
+    };
+    eventually("both are named", async || (is_named(&room) && is_named(&other)).then_some(())).await;
+    homeserver.log_in(&account).await.join(&room).await;
+    ada.says(&room, "hello").await;
+
+    assert_eq!(ada.until_hears(&room, user, 1).await, ["echo hello"]);
+    gateway.settles().await;
+    assert_eq!(ada.members(&other).await, [ada.user()]);
 }

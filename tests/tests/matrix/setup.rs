@@ -3,7 +3,7 @@
 use rejoinder_matrix_server::{Account, Homeserver};
 use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
 
-use crate::{QUIET, matrix, patient};
+use crate::{Chat, Place, QUIET, matrix, patient};
 
 /// D17: a password that is refused is named, and shown nowhere.
 #[tokio::test]
@@ -55,4 +55,42 @@ async fn the_session_is_its_owners_alone() {
         std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777
     };
     assert_eq!((mode(""), mode("session.json")), (0o700, 0o600));
+}
+
+/// An access token in place of a password: the device that it belongs to stays, over restarts and in encrypted rooms;
+/// the token of another device is named, and shown nowhere.
+#[tokio::test]
+async fn an_access_token_is_the_device_that_it_belongs_to() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
+    let (account, token) = homeserver.account_with_token("agent").await;
+    let Account { user, .. } = &account;
+    let section = format!(
+        "[channels.matrix.test]\nhomeserver = \"{}\"\nuser = \"{user}\"\naccess_token = \"{token}\"\n\
+         dm_policy = \"open\"\npace = \"server\"\n{QUIET}\n",
+        homeserver.url()
+    );
+    let mut gateway = Gateway::builder().config(&section).config(&agent.section()).start().await;
+    let chat = Chat::new(homeserver, Place::Encrypted, user).await;
+    chat.is_joined(user).await;
+    chat.says("one").await;
+    chat.until_hears(user, 1).await;
+    gateway.settles().await;
+    gateway.stop().await;
+    gateway.restart().await;
+    chat.says("two").await;
+    chat.until_hears(user, 2).await;
+    gateway.settles().await;
+    gateway.stop().await;
+
+    let other = homeserver.log_in(&account).await;
+    let file = gateway.data().with_file_name("rejoinder.toml");
+    let config = std::fs::read_to_string(&file).expect("it is there").replace(&token, other.token());
+    std::fs::write(&file, config).expect("it is written");
+    gateway.spawn(&[]);
+    eventually("it listens", async || gateway.http().get(gateway.url()).send().await.ok().map(drop)).await;
+    let said = gateway.complains("has the keys of").await;
+
+    assert_eq!(chat.hears(user).await, ["echo one", "echo two"]);
+    let shown = format!("{}{said}{}", gateway.log(), gateway.metrics().await);
+    assert!(!shown.contains(&token) && !shown.contains(other.token()), "a token is shown");
 }

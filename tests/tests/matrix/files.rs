@@ -1,0 +1,102 @@
+//! Files, and what is no text.
+
+use rejoinder_matrix_server::{Fault, Homeserver, Proxy};
+use rejoinder_tests::{Call, Gateway, Script, ScriptedAgent};
+use serde_json::json;
+
+use crate::matrix;
+
+/// The smallest picture there is.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89\0\0\0\rIDATx\x9cc\0\x01\0\0\x05\0\x01\r\n-\xb4\0\0\0\0IEND\xaeB`\x82";
+
+/// A gateway with an agent that can see, and counts; the account, and the way to it.
+async fn seeing(homeserver: &Homeserver, keys: &str) -> (Gateway, ScriptedAgent, String, Proxy) {
+    let agent = ScriptedAgent::start(|_, number| Script::Replies(format!("answer {number}"))).await;
+    let (way, account) = (homeserver.proxy().await, homeserver.account("agent").await);
+    let section = matrix(way.url(), &account, &format!("streaming = \"off\"\n{keys}"));
+    let gateway = Gateway::builder()
+        .config(&section)
+        .config(&agent.section_with("images = true"))
+        .config("[guard]\nsoft_deadline = \"off\"\n")
+        .start()
+        .await;
+    (gateway, agent, account.user, way)
+}
+
+/// K3: a picture reaches a model that can see, as a picture, beside what was said with it: one turn.
+#[tokio::test]
+async fn a_picture_is_seen() {
+    let homeserver = Homeserver::shared().await;
+    let (gateway, agent, user, _way) = seeing(homeserver, "").await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(&user).await;
+
+    ada.shows(&room, "a.png", PNG, "what is this?").await;
+    ada.until_hears(&room, &user, 1).await;
+
+    gateway.settles().await;
+    let told = agent.calls()[0].told();
+    assert!(told.contains("what is this?"), "{told}");
+    assert_eq!(told.matches("data:image/").count(), 1, "{told}");
+    assert_eq!(agent.calls().len(), 1);
+}
+
+/// K3: a file that is too large, and one that cannot be fetched, cost nobody the text.
+#[tokio::test]
+async fn a_file_that_is_not_there_costs_nobody_the_text() {
+    let homeserver = Homeserver::shared().await;
+    let (gateway, agent, user, way) = seeing(homeserver, "max_attachment = \"1 KiB\"").await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(&user).await;
+
+    ada.shows(&room, "large.png", &[7; 5000], "how large is this?").await;
+    ada.until_hears(&room, &user, 1).await;
+    let body = json!({ "errcode": "M_UNKNOWN", "error": "no" });
+    way.fails("GET", "/media/", 10_000, Fault::Answer { status: 500, body });
+    ada.shows(&room, "gone.png", PNG, "where is this?").await;
+    ada.until_hears(&room, &user, 2).await;
+
+    gateway.settles().await;
+    let told: Vec<_> = agent.calls().iter().map(Call::told).collect();
+    assert!(told[0].contains("how large is this?") && told[0].contains("large.png"), "{told:#?}");
+    assert!(told[1].contains("where is this?") && told[1].contains("gone.png"), "{told:#?}");
+    assert!(told.iter().all(|told| !told.contains("data:image/")), "{told:#?}");
+}
+
+/// K3: a text file is read, also an encrypted one; a place and a sticker are told in words; what is replied to is
+/// quoted.
+#[tokio::test]
+async fn what_is_no_text_is_told_in_words() {
+    let homeserver = Homeserver::shared().await;
+    let (gateway, agent, user, _way) = seeing(homeserver, "").await;
+    let (ada, bob, cy) = (homeserver.person("ada").await, homeserver.person("bob").await, homeserver.human("cy").await);
+    let (room, closed) = (ada.direct(&user).await, cy.direct(&user).await);
+    cy.until_joined(&closed, &user).await;
+    let friends = ada.room("Friends", &[&user, bob.user()]).await;
+    bob.join(&friends).await;
+    ada.until_joined(&friends, &user).await;
+
+    ada.attaches(&room, "notes.txt", "text/plain", b"milk, eggs").await;
+    ada.until_hears(&room, &user, 1).await;
+    cy.attaches(&closed, "secret.txt", "butter").await;
+    cy.until_hears(&closed, &user, 1).await;
+    ada.sends(&room, &json!({ "msgtype": "m.location", "body": "Berlin", "geo_uri": "geo:52.52,13.405" })).await;
+    ada.until_hears(&room, &user, 2).await;
+    let url = "mxc://localhost/sticker";
+    ada.sends_event(&room, "m.sticker", &json!({ "body": "a waving hand", "url": url, "info": {} })).await;
+    ada.until_hears(&room, &user, 3).await;
+    let said = bob.says(&friends, "the moon is made of cheese").await;
+    let relation = json!({ "m.in_reply_to": { "event_id": said } });
+    let mentions = json!({ "user_ids": [user] });
+    let reply = json!({ "msgtype": "m.text", "body": "is that so?", "m.relates_to": relation, "m.mentions": mentions });
+    ada.sends(&friends, &reply).await;
+    ada.until_hears(&friends, &user, 1).await;
+
+    gateway.settles().await;
+    let told: Vec<_> = agent.calls().iter().map(Call::told).collect();
+    let expected = [&["notes.txt", "milk, eggs"][..], &["secret.txt", "butter"], &["Berlin", "52.52"], &["waving"]];
+    for (told, words) in told.iter().zip(expected) {
+        assert!(words.iter().all(|word| told.contains(word)), "{told}");
+    }
+    assert!(told[4].contains("is that so?") && told[4].contains("made of cheese"), "{told:#?}");
+}
