@@ -334,6 +334,47 @@ async fn typing_ends_with_the_turn() {
     assert_eq!(last.body["typing"], false, "it types on although all is said");
 }
 
+/// G1: a process that is killed while it types leaves nobody typing for good.
+#[tokio::test]
+async fn typing_ends_after_a_crash_as_well() {
+    let (homeserver, (agent, _never)) = (Homeserver::shared().await, ScriptedAgent::holding("never").await);
+    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let mut gateway = builder.start().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(&user).await;
+
+    ada.says(&room, "hello").await;
+    ada.until("it types", async || ada.typing(&room).await.contains(&user).then_some(())).await;
+    gateway.kill();
+    gateway.restart().await;
+    ada.until_hears(&room, &user, 1).await;
+
+    gateway.settles().await;
+    ada.until("nobody types", async || ada.typing(&room).await.is_empty().then_some(())).await;
+    assert_eq!(ada.hears(&room, &user).await, ["echo hello"]);
+}
+
+/// Whatever is said, an answer calls nobody but whoever asked.
+#[tokio::test]
+async fn an_answer_calls_nobody_else() {
+    let homeserver = Homeserver::shared().await;
+    let (ada, bob) = (homeserver.person("ada").await, homeserver.person("bob").await);
+    let words = format!("@room and {}: look at this", bob.user());
+    let agent = ScriptedAgent::replying(&words).await;
+    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let gateway = builder.start().await;
+    let room = ada.room("Friends", &[&user, bob.user()]).await;
+    bob.join(&room).await;
+    ada.until_joined(&room, &user).await;
+
+    ada.mentions(&room, &user, "call them all").await;
+    ada.until_hears(&room, &user, 1).await;
+
+    gateway.settles().await;
+    let answer = ada.sees(&room).await.pop().expect("the answer");
+    assert_eq!((&*answer.text, &answer.content["m.mentions"]), (&*words, &json!({ "user_ids": [ada.user()] })));
+}
+
 /// A reaction to an answer owes nothing, and says something only to an agent that wants to know.
 #[rstest]
 #[tokio::test]
