@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rejoinder_matrix::MatrixOptions;
-use rejoinder_matrix_server::{Fault, Homeserver};
-use serde_json::json;
+use rejoinder_matrix_server::{Fault, Homeserver, Message};
+use serde_json::{Value, json};
 
 use crate::support::{Gateway, UNREADABLE, options};
 
@@ -34,7 +34,7 @@ async fn an_answer_grows_in_an_encrypted_chat_too() {
     ada.until_hears(&room, gateway.user(), 1).await;
     gateway.agent_goes_on();
 
-    let whole = |messages: &[rejoinder_matrix_server::Message]| {
+    let whole = |messages: &[Message]| {
         let message = messages.iter().find(|message| message.sender == gateway.user())?;
         (message.text == "a secret and that is all.").then(|| message.edits)
     };
@@ -202,6 +202,76 @@ async fn what_is_taken_back_in_an_encrypted_chat_is_not_answered() {
     gateway.settles().await;
     assert_eq!(ada.hears(&room, gateway.user()).await, ["one and that is all.", "three"]);
     assert_eq!(gateway.told(), ["wait one", "say three"]);
+    gateway.stop().await;
+}
+
+/// More wait for their keys than can be kept: whoever wrote the oldest is told at once.
+#[tokio::test]
+async fn the_oldest_of_too_many_that_wait_is_said_to_be_unreadable() {
+    let homeserver = Homeserver::shared().await;
+    let account = homeserver.account("agent").await;
+    let patient = MatrixOptions { decrypt_patience: Duration::from_mins(10), ..options(homeserver.url(), &account) };
+    let gateway = Gateway::synced(patient).await;
+    let way = homeserver.proxy().await;
+    let ada = homeserver.human_through("ada", &way).await;
+    let room = ada.direct(gateway.user()).await;
+    ada.until_joined(&room, gateway.user()).await;
+    way.fails("PUT", "/sendToDevice/", usize::MAX, Fault::Hold);
+    ada.says(&room, "say never").await;
+    gateway.until_waiting(1).await;
+
+    // Others wait as well, in rooms that we are no longer in.
+    let down = gateway.down().await;
+    let list = |list: Option<String>| {
+        let mut list: Vec<Value> = serde_json::from_str(&list.expect("a list")).expect("JSON");
+        let since = list[0]["since"].clone();
+        let another = |number| json!({ "room": "!gone:example.org", "event": format!("${number}"), "since": since });
+        list.extend((1..1000).map(another));
+        json!(list).to_string()
+    };
+    down.moves_cursor("locked", list).await;
+    let gateway = down.up().await;
+    gateway.until_waiting(1000).await;
+    ada.says(&room, "say neither").await;
+
+    assert_eq!(ada.until_hears(&room, gateway.user(), 1).await[0].text, UNREADABLE);
+    gateway.until_waiting(1000).await;
+    gateway.settles().await;
+    assert_eq!(ada.hears(&room, gateway.user()).await, [UNREADABLE]);
+    gateway.stop().await;
+}
+
+/// E4. What is no event once it is read waits no longer than for its key.
+#[tokio::test]
+async fn what_is_nothing_once_it_is_read_holds_nothing_up() {
+    let homeserver = Homeserver::shared().await;
+    let account = homeserver.account("agent").await;
+    let patient = MatrixOptions { decrypt_patience: Duration::from_mins(10), ..options(homeserver.url(), &account) };
+    let gateway = Gateway::synced(patient).await;
+    let way = homeserver.proxy().await;
+    let ada = homeserver.human_through("ada", &way).await;
+    let room = ada.direct(gateway.user()).await;
+    ada.until_joined(&room, gateway.user()).await;
+
+    way.fails("PUT", "/sendToDevice/", usize::MAX, Fault::Hold);
+    ada.says(&room, "say one").await;
+    ada.forges(&room, &json!({ "type": 5, "content": {} })).await;
+    let nulls = json!({
+        "msgtype": "m.text", "body": "say two", "info": null, "m.mentions": null, "m.relates_to": null,
+    });
+    ada.forges(&room, &json!({ "type": "m.room.message", "content": nulls })).await;
+    gateway.until_waiting(3).await;
+    way.heals();
+    way.release().await;
+
+    gateway.until_waiting(0).await;
+    ada.says(&room, "say three").await;
+    let said = |messages: &[Message]| {
+        let ours = messages.iter().filter(|message| message.sender == gateway.user());
+        let texts: Vec<String> = ours.map(|message| message.text.clone()).collect();
+        texts.contains(&"three".to_owned()).then_some(texts)
+    };
+    assert_eq!(ada.until_sees(&room, said).await, ["one", "two", "three"]);
     gateway.stop().await;
 }
 

@@ -248,6 +248,44 @@ async fn a_room_that_cannot_be_read_deafens_no_other() {
     gateway.stop().await;
 }
 
+/// D14, F5. What was missed in a room that could not be read is missed no longer than that, over a restart as well;
+/// and what comes after it is answered after it.
+#[tokio::test]
+async fn what_could_not_be_read_back_is_read_after_a_restart() {
+    let homeserver = Homeserver::shared().await;
+    let proxy = homeserver.proxy().await;
+    let account = homeserver.account("agent").await;
+    let gateway = Gateway::synced(options(proxy.url(), &account)).await;
+    let ada = homeserver.person("ada").await;
+    let (broken, whole) = (ada.direct(gateway.user()).await, ada.direct(gateway.user()).await);
+    for room in [&broken, &whole] {
+        ada.says(room, "say before").await;
+        ada.until_hears(room, gateway.user(), 1).await;
+    }
+    gateway.settles().await;
+
+    proxy.fails("GET", "/sync", usize::MAX, trouble());
+    gateway.until_health("it is named", |health| health.problem.is_some()).await;
+    let mut texts = says_much(&ada, &broken).await;
+    proxy.heals();
+    // Room ids are escaped in addresses, but for this part.
+    let name = broken[1..].split(':').next().expect("a room id has a name");
+    proxy.fails("GET", name, usize::MAX, trouble());
+    ada.says(&whole, "say here").await;
+    ada.until_hears(&whole, gateway.user(), 2).await;
+    ada.says(&broken, "say last").await;
+    ada.says(&whole, "say more").await;
+    ada.until_hears(&whole, gateway.user(), 3).await;
+    let down = gateway.down().await;
+    proxy.heals();
+    let gateway = down.up().await;
+
+    texts.push("last".to_owned());
+    let heard = ada.until_hears(&broken, gateway.user(), 1 + texts.len()).await;
+    assert_eq!(heard[1..], texts);
+    gateway.stop().await;
+}
+
 /// A2, F5. Whom a reply is for is asked for again when the homeserver has no time to say.
 #[tokio::test]
 async fn a_reply_to_us_is_known_as_one_after_trouble() {

@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use rejoinder_core::{
     AgentError, AgentName, AgentRuntime, AgentTurn, Attachment, Cause, ChannelAdapter, ChannelHealth, ChannelId,
     ChatKind, Clock, Engine, Ladder, Outcome, Parts, Policies, Policy, Question, Reply, RunEvents, Rung, Settings,
-    Store, SystemClock, Timestamp, TurnId, Words,
+    Store, SystemClock, Timestamp, TurnId, Words, store::CursorMove,
 };
 use rejoinder_matrix::{AutoJoin, Login, Matrix, MatrixOptions};
 use rejoinder_matrix_server::{Account, Fault, Homeserver, Person};
@@ -363,6 +363,17 @@ impl Down {
     /// Starts again, on what was stored.
     pub(crate) async fn up(self) -> Gateway {
         Gateway::on(self.options, self.directory).await
+    }
+
+    /// Moves a cursor of the channel, as if it had been moved before.
+    pub(crate) async fn moves_cursor(&self, name: &str, change: impl FnOnce(Option<String>) -> String) {
+        let path = self.path().join("test.db");
+        let store = SqliteStore::open(OpenOptions::new(path)).await.expect("a database");
+        let (channel, name) = (ChannelId::new("matrix", "main"), name.to_owned());
+        let position = change(store.cursor(&channel, &name).await.expect("a store that can be read"));
+        let moved = CursorMove { channel, name, position };
+        store.accept(Vec::new(), Some(moved)).await.expect("a store that can be written");
+        store.close().await;
     }
 
     /// Where everything is.
