@@ -1,6 +1,6 @@
 //! Who may write, and who may invite.
 
-use rejoinder_matrix_server::Homeserver;
+use rejoinder_matrix_server::{Homeserver, Message};
 use rejoinder_tests::{Gateway, ScriptedAgent};
 
 use crate::{QUIET, SILENT, matrix, patient};
@@ -88,6 +88,38 @@ async fn talk_among_others_is_owed_nothing() {
     gateway.settles().await;
     assert_eq!(agent.calls().len(), 1);
     assert_eq!(ada.hears(&room, &user).await, ["Hello."]);
+}
+
+/// B5, L4: what is directed at the account is answered, as a reply to it; the rest is nobody's business.
+#[tokio::test]
+async fn a_room_is_answered_when_it_asks() {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Here.").await);
+    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let gateway = builder.start().await;
+    let (ada, bob) = (homeserver.person("ada").await, homeserver.person("bob").await);
+    let room = ada.room("Friends", &[&user, bob.user()]).await;
+    bob.join(&room).await;
+    ada.until_joined(&room, &user).await;
+    let answers = async || -> Vec<Message> {
+        ada.sees(&room).await.into_iter().filter(|message| message.sender == user).collect()
+    };
+
+    ada.says(&room, "nice weather").await;
+    ada.mentions(&room, bob.user(), "are you there?").await;
+    let mention = ada.mentions(&room, &user, "are you there?").await;
+    ada.until_hears(&room, &user, 1).await;
+    let reply = bob.replies(&room, &answers().await[0].id, "thank you").await;
+    ada.until_hears(&room, &user, 2).await;
+    // By a client that knows of no mentions.
+    let name = ada.says(&room, &format!("{user}: one more")).await;
+    ada.until_hears(&room, &user, 3).await;
+    let command = bob.mentions(&room, &user, "!new").await;
+    ada.until_hears(&room, &user, 4).await;
+
+    gateway.settles().await;
+    let asked: Vec<_> = answers().await.into_iter().map(|answer| answer.replies_to).collect();
+    assert_eq!(asked, [mention, reply, name, command].map(Some));
+    assert_eq!(agent.calls().len(), 3);
 }
 
 /// N1, O2: where nobody is on the list yet, a stranger gets one notice with the id to add, runs no agent, and is owed

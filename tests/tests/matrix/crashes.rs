@@ -2,10 +2,10 @@
 //! the same transaction, which the homeserver shows once.
 
 use rejoinder_matrix_server::Homeserver;
-use rejoinder_tests::{Gateway, Script, ScriptedAgent};
+use rejoinder_tests::{Gateway, ModelServer, Script, ScriptedAgent};
 use rstest::rstest;
 
-use crate::{Chat, FAILED, Place, QUIET, patient};
+use crate::{Chat, FAILED, Place, QUIET, matrix, patient};
 
 /// A gateway that was met by somebody in a place, and has ended.
 async fn met(homeserver: &Homeserver, agent: &ScriptedAgent, place: Place, keys: &str) -> (Gateway, Chat, String) {
@@ -50,6 +50,38 @@ async fn a_crash_at_any_step_loses_nothing_and_answers_once(
     assert_eq!(chat.hears(&user).await, ["Hello.", "Hello."]);
     let runs = agent.calls().len() - 1;
     assert!(runs <= most_runs, "the agent ran {runs} times");
+}
+
+/// B13, D1: the same with an answer that is shown while it is written: no draft is left beside it.
+#[rstest]
+#[case::the_agent_has_run("run_ended:1")]
+#[case::the_outcome_is_about_to_be_claimed("before_commit:1")]
+#[case::claimed_and_not_sent("after_commit:1")]
+#[case::about_to_be_sent("attempt_started:1")]
+#[case::sent_and_not_written_down("attempt_ended:1")]
+#[tokio::test]
+async fn a_crash_while_the_answer_grows_leaves_no_draft_behind(
+    #[case] point: &str,
+    #[values(Place::Direct, Place::Encrypted)] place: Place,
+) {
+    const STREAMED: &str = "one two three four five six seven eight nine ten";
+    let (homeserver, model) = tokio::join!(Homeserver::shared(), ModelServer::start());
+    let account = homeserver.account("agent").await;
+    let section = matrix(homeserver.url(), &account, "streaming = \"edit\"");
+    let patience = "[guard]\nsoft_deadline = \"off\"\n";
+    let mut gateway = Gateway::builder().config(&section).config(&model.section()).config(patience).prepare();
+
+    gateway.spawn(&[("REJOINDER_CRASH_AT", point)]);
+    gateway.is_ready().await;
+    let chat = Chat::new(homeserver, place, &account.user).await;
+    chat.is_joined(&account.user).await;
+    chat.says("zebra-stream").await;
+    gateway.has_crashed().await;
+    gateway.restart().await;
+    chat.until_last(&account.user, STREAMED).await;
+    gateway.settles().await;
+
+    assert_eq!(chat.hears(&account.user).await, [STREAMED]);
 }
 
 /// D1: part k of n: it goes on at the part that was not sent.

@@ -125,9 +125,9 @@ async fn syncing_that_stalls_is_found_out() {
     let stalled = gateway.complains("matrix.test").await;
     let first = channel(&gateway).await;
     // It is tried again, and nobody answers: what it says of its last sync stays.
-    let tries = || way.calls().iter().filter(|call| call.path.contains("/sync") && call.status == 0).count();
-    let tried = tries();
-    eventually("it is tried again", async || (tries() >= tried + 2).then_some(())).await;
+    let stalls = || way.calls().iter().filter(|call| call.path.contains("/sync") && call.status == 0).count();
+    let before_it = stalls();
+    eventually("it is tried again", async || (stalls() >= before_it + 2).then_some(())).await;
     let second = channel(&gateway).await;
     way.heals();
     ada.says(&room, "again").await;
@@ -147,6 +147,30 @@ async fn channel(gateway: &Gateway) -> Value {
     let channels = gateway.admin("channels").await;
     let items = channels["items"].as_array().expect("a list");
     items.iter().find(|item| item["channel"] == "matrix.test").expect("the channel is there").clone()
+}
+
+/// E1, E6, F5: what came with a sync whose answer was lost comes again, and is answered once.
+#[rstest]
+#[tokio::test]
+async fn what_came_with_a_lost_sync_is_answered_once(#[values(Place::Direct, Place::Encrypted)] place: Place) {
+    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
+    let (builder, user, way) = by_way(homeserver, &agent, QUIET).await;
+    let gateway = builder.config("[guard]\nsoft_deadline = \"off\"\n").start().await;
+    let chat = Chat::new(homeserver, place, &user).await;
+    chat.is_joined(&user).await;
+
+    for n in 0..3 {
+        // The one that is under way, and the one after it.
+        way.fails("GET", "/sync", 2, Fault::LoseAnswer);
+        chat.says(&format!("{n}")).await;
+        chat.says(&format!("{n} again")).await;
+        chat.until_hears(&user, 2 * (n + 1)).await;
+    }
+
+    gateway.settles().await;
+    let expected: Vec<_> = (0..3).flat_map(|n| [format!("echo {n}"), format!("echo {n} again")]).collect();
+    assert_eq!(chat.hears(&user).await, expected);
+    eventually("it is ready", async || gateway.readiness().await.0.then_some(())).await;
 }
 
 /// F3: a homeserver that ends the session and keeps the device (`soft_logout`), while it syncs or while it reads back
