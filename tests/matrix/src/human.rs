@@ -84,6 +84,13 @@ impl Human {
         self.sends(room, "m.room.message", &content).await
     }
 
+    /// Says something in reply to an event.
+    pub async fn replies(&self, room: &str, to: &str, text: &str) -> String {
+        let relation = json!({ "m.in_reply_to": { "event_id": to } });
+        let content = json!({ "msgtype": "m.text", "body": text, "m.relates_to": relation });
+        self.sends(room, "m.room.message", &content).await
+    }
+
     /// Changes what was said.
     pub async fn edits(&self, room: &str, event: &str, text: &str) -> String {
         let new = json!({ "msgtype": "m.text", "body": text });

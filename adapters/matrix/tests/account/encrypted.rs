@@ -205,6 +205,36 @@ async fn what_is_taken_back_in_an_encrypted_chat_is_not_answered() {
     gateway.stop().await;
 }
 
+/// In a group nobody knows whom it was meant for, unless it answers us: that is in the open.
+#[tokio::test]
+async fn what_cannot_be_read_in_a_group_is_said_to_be_where_it_answers_us() {
+    let homeserver = Homeserver::shared().await;
+    let account = homeserver.account("agent").await;
+    let impatient = MatrixOptions { decrypt_patience: Duration::from_secs(1), ..options(homeserver.url(), &account) };
+    let gateway = Gateway::synced(impatient).await;
+    let way = homeserver.proxy().await;
+    let (ada, bob) = (homeserver.human("ada").await, homeserver.human_through("bob", &way).await);
+    let room = ada.direct(gateway.user()).await;
+    ada.until_joined(&room, gateway.user()).await;
+    ada.invites(&room, bob.user()).await;
+    bob.joins(&room).await;
+    ada.until_joined(&room, bob.user()).await;
+    ada.mentions(&room, gateway.user(), "say hello").await;
+    let answer = ada.until_hears(&room, gateway.user(), 1).await.remove(0);
+    bob.until_joined(&room, gateway.user()).await;
+
+    way.fails("PUT", "/sendToDevice/", usize::MAX, Fault::Hold);
+    bob.says(&room, "say nothing to me").await;
+    gateway.until_waiting(1).await;
+    gateway.until_waiting(0).await;
+    bob.replies(&room, &answer.id, "say why").await;
+
+    assert_eq!(ada.until_hears(&room, gateway.user(), 2).await[1].text, UNREADABLE);
+    gateway.settles().await;
+    assert_eq!(ada.hears(&room, gateway.user()).await, ["hello", UNREADABLE]);
+    gateway.stop().await;
+}
+
 /// More wait for their keys than can be kept: whoever wrote the oldest is told at once.
 #[tokio::test]
 async fn the_oldest_of_too_many_that_wait_is_said_to_be_unreadable() {
