@@ -68,12 +68,15 @@ pub(crate) fn locked(event: &Event, around: &Around<'_>) -> InboundEvent {
     InboundEvent { external_id: format!("locked:{}", event.event_id), kind: EventKind::Other, ..locked }
 }
 
-/// An encrypted event whose key did not come. In a group nobody knows whom it was meant for: it is kept.
+/// An encrypted event whose key did not come. What it refers to is in the open; in a group nobody knows whom anything
+/// else was meant for: it is kept.
 pub(crate) fn unreadable(event: &Event, around: &Around<'_>) -> InboundEvent {
-    let thread = event.relation().thread().map(str::to_owned);
-    let unreadable = base(event, thread.as_deref(), around);
-    let kind = if around.chat == ChatKind::Direct { EventKind::Unreadable } else { EventKind::Other };
-    InboundEvent { kind, ..unreadable }
+    let relation = event.relation();
+    let unreadable = base(event, relation.thread(), around);
+    match directed(&Message::default(), &relation, around) {
+        Directed::Ambient => InboundEvent { kind: EventKind::Other, ..unreadable },
+        directed => InboundEvent { kind: EventKind::Unreadable, directed, ..unreadable },
+    }
 }
 
 /// A room that goes on as another one.

@@ -17,7 +17,8 @@
 //!   thread below our words. Commands may begin with `!`, since many clients keep `/` to themselves.
 //! * **Replies** refer to what they answer in groups; in a direct chat only when something else was said since.
 //! * **Keys that are missing**: the event is kept, and read when its key comes. When it does not in time, whoever
-//!   wrote it in a direct chat is told; in a group nobody knows whom it was meant for.
+//!   wrote it is told, in a direct chat and where it answers us; of anything else in a group nobody knows whom it was
+//!   meant for.
 //! * **New rooms** begin with our invitation: people write to whom they have just invited.
 //! * **Choices** are a numbered list, with a reaction of ours for each number to press. A number says the same.
 //! * **429**: blocks the account, as Synapse means it. Drafts have a budget of their own, half of its default.

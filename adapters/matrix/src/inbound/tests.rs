@@ -285,7 +285,7 @@ fn a_number_on_a_question_of_ours_is_a_choice() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_in_direct_chats_only() {
+fn what_cannot_be_read_is_told_where_it_was_meant_for_us() {
     let encrypted = event("m.room.encrypted", &json!({ "algorithm": "m.megolm.v1.aes-sha2" }));
     let channel = ChannelId::new("matrix", "main");
     let around = |chat| Around {
@@ -303,6 +303,11 @@ fn what_cannot_be_read_is_told_in_direct_chats_only() {
 
     assert_eq!(unreadable(&encrypted, &around(ChatKind::Direct)).kind, EventKind::Unreadable);
     assert_eq!(unreadable(&encrypted, &around(ChatKind::Group)).kind, EventKind::Other);
+    let reply = event("m.room.encrypted", &json!({ "m.relates_to": { "m.in_reply_to": { "event_id": "$0" } } }));
+    let ours = known(ME);
+    let to_us = Around { related: Some(&ours), ..around(ChatKind::Group) };
+    let said = unreadable(&reply, &to_us);
+    assert_eq!((said.kind, said.directed), (EventKind::Unreadable, Directed::ReplyToUs), "a reply to us is in the open");
     let locked = locked(&encrypted, &around(ChatKind::Direct));
     assert_eq!((locked.kind, &*locked.external_id), (EventKind::Other, "locked:$1"));
 }
