@@ -307,7 +307,11 @@ fn what_cannot_be_read_is_told_where_it_was_meant_for_us() {
     let ours = known(ME);
     let to_us = Around { related: Some(&ours), ..around(ChatKind::Group) };
     let said = unreadable(&reply, &to_us);
-    assert_eq!((said.kind, said.directed), (EventKind::Unreadable, Directed::ReplyToUs), "a reply to us is in the open");
+    assert_eq!(
+        (said.kind, said.directed),
+        (EventKind::Unreadable, Directed::ReplyToUs),
+        "a reply to us is in the open"
+    );
     let locked = locked(&encrypted, &around(ChatKind::Direct));
     assert_eq!((locked.kind, &*locked.external_id), (EventKind::Other, "locked:$1"));
 }
