@@ -4,7 +4,7 @@ use rejoinder_matrix::{Login, MatrixOptions};
 use rejoinder_matrix_server::{Call, Fault, Homeserver, Settings};
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, http, options, says_much, trouble};
+use crate::support::{Gateway, http, options, says_much, trouble, until_hears_much};
 
 /// D14, F5. More than one sync brings, in order.
 #[tokio::test]
@@ -23,7 +23,7 @@ async fn what_was_said_while_we_were_away_is_answered_once_and_in_order() {
     }
     let gateway = gateway.up().await;
 
-    let heard = ada.until_hears(&room, gateway.user(), 121).await;
+    let heard = until_hears_much(&ada, &room, gateway.user(), 121).await;
     let told: Vec<String> = gateway.told().into_iter().map(|text| text.replacen("say ", "", 1)).collect();
     assert_eq!(told, expected, "the agent is told in another order");
     assert_eq!(heard[1..], expected);
@@ -150,7 +150,7 @@ async fn a_gap_is_filled_without_a_restart() {
     let texts = says_much(&ada, &room).await;
     proxy.heals();
 
-    let heard = ada.until_hears(&room, gateway.user(), 1 + texts.len()).await;
+    let heard = until_hears_much(&ada, &room, gateway.user(), 1 + texts.len()).await;
     assert_eq!(heard[1..], texts);
     let is_limited =
         |call: &Call| call.path.contains("/sync") && call.answer["rooms"]["join"][&room]["timeline"]["limited"] == true;
@@ -210,7 +210,7 @@ async fn an_event_with_a_wrong_time_hides_nothing() {
     proxy.heals();
     proxy.fails("GET", "/messages", 1, Fault::Answer { status: 200, body: page });
 
-    let heard = ada.until_hears(&room, gateway.user(), 1 + texts.len()).await;
+    let heard = until_hears_much(&ada, &room, gateway.user(), 1 + texts.len()).await;
     assert_eq!(heard[1..], texts);
     gateway.stop().await;
 }
@@ -243,7 +243,7 @@ async fn a_room_that_cannot_be_read_deafens_no_other() {
     ada.says(&whole, "say more").await;
     assert_eq!(ada.until_hears(&whole, gateway.user(), 3).await[2], "more");
     proxy.heals();
-    let heard = ada.until_hears(&broken, gateway.user(), 1 + texts.len()).await;
+    let heard = until_hears_much(&ada, &broken, gateway.user(), 1 + texts.len()).await;
     assert_eq!(heard[1..], texts, "what was missed there is answered when it can be read");
     gateway.stop().await;
 }
@@ -281,7 +281,7 @@ async fn what_could_not_be_read_back_is_read_after_a_restart() {
     let gateway = down.up().await;
 
     texts.push("last".to_owned());
-    let heard = ada.until_hears(&broken, gateway.user(), 1 + texts.len()).await;
+    let heard = until_hears_much(&ada, &broken, gateway.user(), 1 + texts.len()).await;
     assert_eq!(heard[1..], texts);
     gateway.stop().await;
 }

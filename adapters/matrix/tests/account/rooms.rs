@@ -4,7 +4,7 @@ use rejoinder_matrix::{AutoJoin, Login, MatrixOptions};
 use rejoinder_matrix_server::Homeserver;
 use serde_json::json;
 
-use crate::support::{Gateway, options, says_much};
+use crate::support::{Gateway, options, says_much, until_hears_much};
 
 /// N1, O2.
 #[tokio::test]
@@ -208,7 +208,7 @@ async fn what_was_said_behind_our_back_while_we_were_away_is_not_answered() {
     says_much(&ada, &room).await;
     let gateway = down.up().await;
 
-    let heard = ada.until_hears(&room, gateway.user(), 62).await;
+    let heard = until_hears_much(&ada, &room, gateway.user(), 62).await;
     gateway.settles().await;
     assert_eq!(heard.len(), 62);
     assert_eq!((&*heard[0], &*heard[1], &*heard[2]), ("before", "seen", "number 0"));

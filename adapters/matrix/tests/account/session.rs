@@ -7,7 +7,7 @@ use rejoinder_matrix::{Login, MatrixOptions};
 use rejoinder_matrix_server::{Call, Fault, Homeserver};
 use serde_json::json;
 
-use crate::support::{Gateway, options, says_much, token_of_another_device, trouble};
+use crate::support::{Gateway, options, says_much, token_of_another_device, trouble, until_hears_much};
 
 fn is_login(call: &Call) -> bool {
     call.method == "POST" && call.path.ends_with("/login")
@@ -243,7 +243,7 @@ async fn a_session_that_ends_softly_while_rooms_are_read_back_is_begun_again() {
     proxy.heals();
     proxy.fails("GET", "/messages", 1, softly_ended());
 
-    let heard = ada.until_hears(&room, gateway.user(), 1 + texts.len()).await;
+    let heard = until_hears_much(&ada, &room, gateway.user(), 1 + texts.len()).await;
     assert_eq!(heard[1..], texts);
     assert_eq!(proxy.calls().iter().filter(|call| is_login(call)).count(), 2);
     assert_eq!(gateway.device(), before);

@@ -162,6 +162,15 @@ pub(crate) async fn says_much(person: &Person, room: &str) -> Vec<String> {
     texts
 }
 
+/// Waits until somebody has said so many things in a room, and gives them: patient with each few of them.
+pub(crate) async fn until_hears_much(person: &Person, room: &str, user: &str, number: usize) -> Vec<String> {
+    let mut heard = Vec::new();
+    while heard.len() < number {
+        heard = person.until_hears(room, user, number.min(heard.len() + 5)).await;
+    }
+    heard
+}
+
 /// Answers of a homeserver that has other worries.
 pub(crate) fn trouble() -> Fault {
     Fault::Answer { status: 502, body: json!("nobody is here") }
