@@ -141,7 +141,7 @@ async fn keys_that_are_gone_are_missed_and_the_rest_goes_on() {
 #[tokio::test]
 async fn what_waits_for_its_key_is_counted() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
-    let (builder, user) = patient(homeserver, &agent, "decrypt_patience = \"1s\"\nstreaming = \"off\"").await;
+    let (builder, user) = patient(homeserver, &agent, "decrypt_patience = \"15s\"\nstreaming = \"off\"").await;
     let gateway = builder.start().await;
     let way = homeserver.proxy().await;
     let ada = homeserver.human_through("ada", &way).await;
