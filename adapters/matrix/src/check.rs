@@ -94,8 +94,9 @@ pub async fn check(
 pub async fn standing(http: &reqwest::Client, options: &MatrixOptions) -> Result<AccountStanding, CheckError> {
     let kept = session::kept(&options.folder)?;
     let token = match (&options.login, &kept) {
-        (Login::AccessToken(token), _) => token.clone(),
-        (Login::Password(_), Some(session::Kept { token: Some(token), .. })) => token.clone(),
+        (Login::AccessToken(token), _) | (Login::Password(_), Some(session::Kept { token: Some(token), .. })) => {
+            token.clone()
+        }
         (login @ Login::Password(_), _) => {
             let account = check(http, &options.homeserver, &options.user, login).await?;
             return Ok(AccountStanding { account, is_signed: None });
@@ -114,7 +115,7 @@ pub async fn standing(http: &reqwest::Client, options: &MatrixOptions) -> Result
         return Err(session::other_device(&options.folder, device, &kept.device).into());
     }
     let is_signed = match &device {
-        Some(device) => session::is_signed(&client, &token, &me.user_id, device).await?,
+        Some(device) => session::signing(&client, &token, &me.user_id, device).await?.is_signed,
         None => None,
     };
     let display_name = display_name(&client, me.user_id.clone()).await;

@@ -144,6 +144,7 @@ impl PlatformDouble for Double {
             thread: None,
             asks: None,
             directed: None,
+            is_taken_back: false,
         };
         let around = Around {
             channel: self.adapter.channel(),

@@ -22,7 +22,7 @@ pub(crate) fn text(markdown: &str, ours: &Value) -> Value {
 }
 
 /// The same content, in the place of an earlier message.
-pub(crate) fn replacing(message: &str, content: Value) -> Value {
+pub(crate) fn replacing(message: &str, content: &Value) -> Value {
     let body = content["body"].as_str().unwrap_or_default();
     let short: String = body.chars().take(FALLBACK).collect();
     let gap = if short.len() < body.len() { "…" } else { "" };
@@ -41,8 +41,7 @@ pub(crate) fn question(markdown: &str, choices: &[String]) -> String {
     let mut text = markdown.to_owned();
     for (number, choice) in (1..).zip(choices) {
         let gap = if number == 1 && !text.is_empty() { "\n\n" } else { "\n" };
-        text.push_str(gap);
-        text.push_str(&format!("{number}. {choice}"));
+        text.extend([gap, &number.to_string(), ". ", choice]);
     }
     text
 }
@@ -76,14 +75,14 @@ mod tests {
     fn what_fits_into_a_message_fits_into_an_event() {
         let longest = crate::format::parts(&"**\"quoted\"** & <tagged>\n".repeat(4000));
         for part in longest {
-            let edit = replacing("$1:example.org", text(&part, &json!({ "id": "1" })));
+            let edit = replacing("$1:example.org", &text(&part, &json!({ "id": "1" })));
             assert!(edit.to_string().len() * 4 / 3 < 64_000, "{}", edit.to_string().len());
         }
     }
 
     #[test]
     fn an_edit_names_what_it_replaces() {
-        let edit = replacing("$1", text(&"word ".repeat(100), &json!({ "id": "1" })));
+        let edit = replacing("$1", &text(&"word ".repeat(100), &json!({ "id": "1" })));
 
         assert_eq!(edit["m.relates_to"], json!({ "rel_type": "m.replace", "event_id": "$1" }));
         assert_eq!(edit["m.new_content"]["body"], "word ".repeat(100));

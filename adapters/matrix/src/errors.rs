@@ -70,7 +70,7 @@ pub(crate) fn http(error: &HttpError) -> Failure {
         },
         HttpError::Cached(error) => http(error),
         HttpError::IntoHttp(error) => Failure::Refused(format!("it cannot be asked for: {error}")),
-        other => Failure::Unknown(other.to_string()),
+        other @ HttpError::RefreshToken(_) => Failure::Unknown(other.to_string()),
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) fn normalise(event: &Event, around: &Around<'_>) -> Option<InboundEve
 pub(crate) fn locked(event: &Event, around: &Around<'_>) -> InboundEvent {
     let thread = event.relation().thread().map(str::to_owned);
     let locked = base(event, thread.as_deref(), around);
-    InboundEvent { external_id: format!("locked:{}", event.event_id), kind: EventKind::Other, ..locked }
+    InboundEvent { external_id: format!("locked:{}", event.id), kind: EventKind::Other, ..locked }
 }
 
 /// An encrypted event whose key did not come. What it refers to is in the open; in a group nobody knows whom anything
@@ -83,7 +83,7 @@ pub(crate) fn unreadable(event: &Event, around: &Around<'_>) -> InboundEvent {
 pub(crate) fn moved(room: &str, successor: &str, around: &Around<'_>) -> InboundEvent {
     let event = Event {
         kind: "m.room.tombstone".to_owned(),
-        event_id: format!("moved:{room}:{successor}"),
+        id: format!("moved:{room}:{successor}"),
         sender: around.me.to_owned(),
         origin_server_ts: 0,
         content: serde_json::Value::Null,
@@ -101,16 +101,16 @@ fn base(event: &Event, thread: Option<&str>, around: &Around<'_>) -> InboundEven
     let room = ConversationRef::new(around.channel.clone(), around.room);
     let is_direct = around.chat == ChatKind::Direct;
     let conversation = match thread {
-        Some(root) => room.in_thread(root),
+        Some(thread) => room.in_thread(thread),
         None => room,
     };
     let sender =
         Sender { id: event.sender.clone(), name: around.sender_name.clone(), username: None, kind: SenderKind::Person };
     InboundEvent {
-        message_id: Some(event.event_id.clone()),
+        message_id: Some(event.id.clone()),
         directed: if is_direct { Directed::DirectChat } else { Directed::Ambient },
         raw: around.raw.to_owned(),
-        ..InboundEvent::new(conversation, around.chat, event.event_id.clone(), sender, around.now)
+        ..InboundEvent::new(conversation, around.chat, event.id.clone(), sender, around.now)
     }
 }
 
@@ -240,7 +240,7 @@ fn attachment(event: &Event, message: &Message, around: &Around<'_>) -> Option<A
     Some(Attachment {
         name: if name.is_empty() { "file".to_owned() } else { name.to_owned() },
         media_type: message.info.mimetype.clone().unwrap_or_else(|| otherwise.to_owned()),
-        url: file_url(around.room, &event.event_id),
+        url: file_url(around.room, &event.id),
     })
 }
 

@@ -146,12 +146,12 @@ impl Matrix {
             .map(|next| next.room_id)
             .collect();
         for room in invited {
-            let inviter = room.invite_details().await.ok().map(|invite| invite.inviter_id);
-            let may_join = inviter.as_ref().is_some_and(|inviter| self.options.accepts_invite_of(inviter.as_str()));
+            let host = room.invite_details().await.ok().map(|invite| invite.inviter_id);
+            let may_join = host.as_ref().is_some_and(|host| self.options.accepts_invite_of(host.as_str()));
             if !may_join && !successors.contains(room.room_id()) {
                 if self.doors.ignore(room.room_id()) {
-                    let inviter = inviter.map(|inviter| inviter.to_string());
-                    tracing::info!(channel = %self.channel, room = %room.room_id(), inviter, "an invitation is left as it is");
+                    let host = host.map(|host| host.to_string());
+                    tracing::info!(channel = %self.channel, room = %room.room_id(), inviter = host, "an invitation is left as it is");
                 }
                 continue;
             }

@@ -21,6 +21,8 @@ pub(crate) struct Known {
     pub(crate) asks: Option<Asked>,
     /// How it was directed at us, where that was seen.
     pub(crate) directed: Option<Directed>,
+    /// Whether somebody took it back.
+    pub(crate) is_taken_back: bool,
 }
 
 /// A question of ours.
@@ -47,6 +49,7 @@ impl Known {
             thread: relates_to.thread().map(str::to_owned),
             asks,
             directed: None,
+            is_taken_back: event.is_redacted(),
         }
     }
 }
@@ -79,8 +82,15 @@ impl Memory {
                     self.0.insert(key(room, original), Known { text: known.text, asks, ..earlier });
                 }
             }
-            None if event.message().is_some() => self.0.insert(key(room, &event.event_id), known),
+            None if event.message().is_some() => self.0.insert(key(room, &event.id), known),
             None => {}
+        }
+    }
+
+    /// Remembers that an event was taken back, where it is remembered.
+    pub(crate) fn note_taken_back(&self, room: &str, event: &str) {
+        if let Some(known) = self.get(room, event) {
+            self.learn(room, event, Known { is_taken_back: true, ..known });
         }
     }
 

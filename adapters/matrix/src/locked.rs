@@ -51,7 +51,7 @@ pub(crate) struct Locked {
 
 impl Locked {
     pub(crate) fn new(room: &RoomId, event: &Event, raw: &str, now: Timestamp) -> Self {
-        let (room, event) = (room.to_string(), event.event_id.clone());
+        let (room, event) = (room.to_string(), event.id.clone());
         Self { room, event, since: now.as_millis(), raw: Some(raw.to_owned()) }
     }
 

@@ -29,7 +29,7 @@ use crate::{
     known::{Asked, Known},
     options::{ReadReceipts, Streaming},
     payload::OUR_FIELD,
-    sync::chat_kind,
+    sync::{chat_kind, read},
 };
 
 /// How long one message may take: in an encrypted room its key is shared first.
@@ -58,6 +58,17 @@ impl Place<'_> {
 
     fn transaction(&self) -> OwnedTransactionId {
         self.delivery.id().to_string().into()
+    }
+
+    /// A text as the content of a message, with its choices as a list.
+    fn words(&self, content: &Content) -> Value {
+        let delivery = self.delivery;
+        let mut ours = json!({ "id": delivery.id() });
+        if let (Some(turn), false) = (delivery.turn(), content.choices.is_empty()) {
+            ours["turn"] = json!(turn);
+            ours["choices"] = json!(content.choices);
+        }
+        content::text(&content::question(&labelled(delivery, &content.text), &content.choices), &ours)
     }
 }
 
@@ -89,10 +100,12 @@ impl Matrix {
             retry_after: Some(NOT_CONNECTED),
             detail: "there is no session with the homeserver yet".to_owned(),
         })?;
-        let refused = |why: &str| match self.pulse.has_beaten() {
-            true => DeliveryError::Refused(format!("{why}: {chat}")),
+        let refused = |why: &str| {
+            if self.pulse.has_beaten() {
+                return DeliveryError::Refused(format!("{why}: {chat}"));
+            }
             // The first sync will tell.
-            false => DeliveryError::NotSent { retry_after: Some(NOT_CONNECTED), detail: format!("{why} yet: {chat}") },
+            DeliveryError::NotSent { retry_after: Some(NOT_CONNECTED), detail: format!("{why} yet: {chat}") }
         };
         let room = session.client.get_room(&room).ok_or_else(|| refused("we were never in the room"))?;
         // What is meant for a room that goes on as another one goes there.
@@ -112,7 +125,7 @@ impl Matrix {
         reply_to: Option<&str>,
     ) -> Result<Receipt, DeliveryError> {
         let message = match &content.attachments[..] {
-            [] => self.words(place, content),
+            [] => place.words(content),
             [file] => self.file(place, file, &labelled(place.delivery, &content.text)).await?,
             _ => return Err(DeliveryError::Unsupported("several files in one message".to_owned())),
         };
@@ -123,23 +136,32 @@ impl Matrix {
     }
 
     async fn edit(&self, place: &Place<'_>, message: &str, content: &Content) -> Result<Receipt, DeliveryError> {
-        EventId::parse(message).map_err(|_| DeliveryError::Gone(format!("`{message}` is no event")))?;
-        let words = self.words(place, content);
-        let replacing = content::replacing(message, words.clone());
+        self.is_there(place, message).await?;
+        let words = place.words(content);
+        let replacing = content::replacing(message, &words);
         self.put(place, "m.room.message", replacing, place.transaction(), MESSAGE_TIMEOUT).await?;
         self.asked(place, message, &words, &content.choices);
         Ok(Receipt::of(message))
     }
 
-    /// A text as the content of a message, with its choices as a list.
-    fn words(&self, place: &Place<'_>, content: &Content) -> Value {
-        let delivery = place.delivery;
-        let mut ours = json!({ "id": delivery.id() });
-        if let (Some(turn), false) = (delivery.turn(), content.choices.is_empty()) {
-            ours["turn"] = json!(turn);
-            ours["choices"] = json!(content.choices);
-        }
-        content::text(&content::question(&labelled(delivery, &content.text), &content.choices), &ours)
+    /// Whether a message of ours is still there: homeservers take an edit of what was taken back, and nobody sees it.
+    async fn is_there(&self, place: &Place<'_>, message: &str) -> Result<(), DeliveryError> {
+        let gone = || DeliveryError::Gone(format!("`{message}` was taken back"));
+        let id = EventId::parse(message).map_err(|_| DeliveryError::Gone(format!("`{message}` is no event")))?;
+        let is_taken_back = match self.memory.get(place.room.room_id().as_str(), message) {
+            Some(known) => known.is_taken_back,
+            // It was sent before the last start.
+            None => match place.room.event(&id, Some(config(MESSAGE_TIMEOUT))).await {
+                Ok(event) => read(&event).is_some_and(|event| event.is_redacted()),
+                Err(error) => match errors::sdk(&error) {
+                    Failure::Refused(_) => true,
+                    // It was only looked at.
+                    Failure::Unknown(detail) => return Err(DeliveryError::NotSent { retry_after: None, detail }),
+                    failure => return Err(self.judge(failure)),
+                },
+            },
+        };
+        if is_taken_back { Err(gone()) } else { Ok(()) }
     }
 
     /// The content of a message, with what it refers to: its thread, and what it answers where that is not plain.
@@ -176,6 +198,7 @@ impl Matrix {
             thread: place.thread().map(str::to_owned),
             asks: asks.clone(),
             directed: None,
+            is_taken_back: false,
         };
         self.memory.learn(&conversation.chat, message, known);
         let Some(asks) = asks else { return self.questions.forget(conversation) };
@@ -219,7 +242,8 @@ impl Matrix {
         let first = format::parts(text).into_iter().next().unwrap_or_default();
         let words = content::text(&first, &json!({ "id": place.delivery.id() }));
         if let Some(message) = message {
-            let replacing = content::replacing(message, words);
+            self.is_there(place, message).await?;
+            let replacing = content::replacing(message, &words);
             self.put(place, "m.room.message", replacing, place.transaction(), HINT_TIMEOUT).await?;
             return Ok(Receipt::of(message));
         }

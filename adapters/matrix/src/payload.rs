@@ -12,7 +12,8 @@ pub(crate) const OUR_FIELD: &str = "org.rejoinder.delivery";
 pub(crate) struct Event {
     #[serde(rename = "type")]
     pub(crate) kind: String,
-    pub(crate) event_id: String,
+    #[serde(rename = "event_id")]
+    pub(crate) id: String,
     pub(crate) sender: String,
     #[serde(default)]
     pub(crate) origin_server_ts: i64,
@@ -164,7 +165,7 @@ impl Relation {
 impl Event {
     /// Its content as a message.
     pub(crate) fn message(&self) -> Option<Message> {
-        if !matches!(&*self.kind, "m.room.message" | "m.sticker") {
+        if !matches!(&*self.kind, "m.room.message" | "m.sticker") || !self.content.is_object() {
             return None;
         }
         let content = without_nulls(self.content.clone());
@@ -191,7 +192,7 @@ impl Event {
 
     /// An event that was encrypted: what only the server may say, it does not say. Who is in a room, and what was
     /// taken back, the server says in the open.
-    pub(crate) fn as_somebody_wrote_it(self) -> Self {
+    pub(crate) fn written_by_somebody(self) -> Self {
         let is_servers = self.state_key.is_some() || self.kind == "m.room.redaction";
         let kind = if is_servers { "m.room.encrypted".to_owned() } else { self.kind };
         Self { kind, state_key: None, redacts: None, ..self }

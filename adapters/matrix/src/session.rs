@@ -294,19 +294,30 @@ async fn has_keys(client: &Client, token: &SecretString, user: &UserId, device: 
     Ok(keys["device_keys"][user.as_str()][device].is_object())
 }
 
-/// Whether the server has our account's signature for a device; `None`: it knows no keys of it.
-pub(crate) async fn is_signed(
+/// What the homeserver has to show for a device.
+pub(crate) struct Signing {
+    /// Whether the account has keys to sign with.
+    pub(crate) has_keys: bool,
+    /// Whether it has signed the device with them; `None`: the device has no keys.
+    pub(crate) is_signed: Option<bool>,
+}
+
+/// What the homeserver has to show for a device.
+pub(crate) async fn signing(
     client: &Client,
     token: &SecretString,
     user: &UserId,
     device: &str,
-) -> Result<Option<bool>, SessionError> {
+) -> Result<Signing, SessionError> {
     let keys = published(client, token, user, device).await?;
     let ours = &keys["device_keys"][user.as_str()][device];
     let signing = keys["self_signing_keys"][user.as_str()]["keys"].as_object();
     let signatures = &ours["signatures"][user.as_str()];
     let is_signed = signing.is_some_and(|keys| keys.keys().any(|key| signatures[key].is_string()));
-    Ok(ours.is_object().then_some(is_signed))
+    Ok(Signing {
+        has_keys: keys["master_keys"][user.as_str()].is_object(),
+        is_signed: ours.is_object().then_some(is_signed),
+    })
 }
 
 /// The keys of a device and its account that the server gives out.
@@ -405,7 +416,7 @@ mod tests {
         Stored { user, device, access_token: Some("syt_secret".to_owned()), has_keys }
     }
 
-    fn is_lost(result: Result<(), SessionError>) -> bool {
+    fn is_lost(result: &Result<(), SessionError>) -> bool {
         matches!(result, Err(SessionError::Lost(_)))
     }
 
@@ -433,12 +444,12 @@ mod tests {
 
         assert!(check(None, None).is_ok(), "a new one");
         assert!(check(Some(&stored(false)), None).is_ok(), "a login that did not come to its end");
-        assert!(is_lost(check(Some(&stored(true)), Some("DEVICE"))), "the keys are gone");
-        assert!(is_lost(check(None, Some("DEVICE"))), "the folder is gone");
+        assert!(is_lost(&check(Some(&stored(true)), Some("DEVICE"))), "the keys are gone");
+        assert!(is_lost(&check(None, Some("DEVICE"))), "the folder is gone");
         fs::write(folder.path().join(ANEW), "").expect("a file");
         assert!(check(None, Some("DEVICE")).is_ok(), "the operator knows");
         fs::write(folder.path().join(KEYS), "").expect("a file");
         assert!(check(Some(&stored(true)), Some("DEVICE")).is_ok(), "all is there");
-        assert!(is_lost(check(None, None)), "the session is gone");
+        assert!(is_lost(&check(None, None)), "the session is gone");
     }
 }

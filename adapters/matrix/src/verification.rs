@@ -51,7 +51,7 @@ impl Matrix {
         for event in rooms.flat_map(|update| &update.timeline.events).filter_map(read) {
             let is_request = event.message().is_some_and(|said| said.msgtype == "m.key.verification.request");
             if let (true, Ok(sender)) = (is_request, UserId::parse(&event.sender)) {
-                self.take_up(session, &sender, event.event_id, false);
+                self.take_up(session, &sender, event.id, false);
             }
         }
     }

@@ -93,7 +93,7 @@ pub(super) async fn check(
         MatrixLogin::Password(password) => Login::Password(password.clone()),
         MatrixLogin::AccessToken(token) => Login::AccessToken(token.clone()),
     };
-    in_time(ask(http, homeserver, user, &login)).await.map(MatrixAccount::from)
+    in_time(Box::pin(ask(http, homeserver, user, &login))).await.map(MatrixAccount::from)
 }
 
 pub(super) async fn standing(
@@ -102,7 +102,7 @@ pub(super) async fn standing(
     name: &str,
     account: &Configured,
 ) -> Result<MatrixStanding, BotCheckError> {
-    let stands = in_time(stand(http, &options(account, &folder(data_dir, name)))).await?;
+    let stands = in_time(Box::pin(stand(http, &options(account, &folder(data_dir, name))))).await?;
     Ok(MatrixStanding { account: stands.account.into(), is_signed: stands.is_signed })
 }
 

@@ -155,7 +155,7 @@ class Human:
         return {"seen": self.seen[room]}
 
     async def verify(self, user: str) -> dict:
-        """Verifies the one device of somebody: what the emoji that their client shows are called."""
+        """Verifies the one device of somebody: the emoji that their client shows."""
         if self.client.should_query_keys:
             await self.client.keys_query()
         (device,) = self.client.device_store[user].values()
@@ -164,7 +164,7 @@ class Human:
         (sas,) = self.client.key_verifications.values()
         # get_emoji() of 0.26 takes these for bytes to be cut up again: they are the emoji's numbers already.
         numbers = sas.established_sas.bytes(sas._extra_info).emoji_indices
-        shown = [sas.emoji[number][1] for number in numbers]
+        shown = [sas.emoji[number][0] for number in numbers]
         await self.client.confirm_short_auth_string(sas.transaction_id)
         await self.until(lambda: sas.verified)
         return {"shown": shown, "verified": device.verified}

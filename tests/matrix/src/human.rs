@@ -149,7 +149,7 @@ impl Human {
         opened["text"].as_str().expect("a file has a text").to_owned()
     }
 
-    /// Verifies the one device of somebody: what the emoji are called that both of them must see.
+    /// Verifies the one device of somebody: the emoji that both of them must see.
     ///
     /// # Panics
     /// When they do not agree.

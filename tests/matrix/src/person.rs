@@ -308,15 +308,15 @@ impl Person {
     /// # Panics
     /// When the homeserver gives none.
     pub async fn uses_up_keys(&self, user: &str, device: &str) -> usize {
-        let mut used = HashSet::new();
+        let mut claimed_before = HashSet::new();
         loop {
             let given = json!({ "one_time_keys": { user: { device: "signed_curve25519" } } });
             let claimed = self.call("POST", "/keys/claim", Some(&given)).await;
             let keys = claimed["one_time_keys"][user][device].as_object().cloned().unwrap_or_default();
             // The last one is given again and again: it is the one for when there are no others.
             let is_last = keys.values().all(|key| key["fallback"] == true);
-            if is_last || keys.keys().all(|key| !used.insert(key.clone())) {
-                return used.len();
+            if is_last || keys.keys().all(|key| !claimed_before.insert(key.clone())) {
+                return claimed_before.len();
             }
         }
     }

@@ -39,7 +39,8 @@ async fn in_a_room_those_on_the_list_are_answered() {
     let (builder, user) = patient(homeserver, &agent, &keys).await;
     let gateway = builder.start().await;
     let room = eve.room("Friends", &[&user, ada.user(), bob.user()]).await;
-    (ada.join(&room).await, bob.join(&room).await);
+    ada.join(&room).await;
+    bob.join(&room).await;
     ada.until_joined(&room, &user).await;
 
     eve.mentions(&room, &user, "from eve").await;

@@ -111,9 +111,9 @@ async fn a_thread_is_a_conversation_of_its_own() {
     let room = ada.room("Friends", &[&user, bob.user()]).await;
     bob.join(&room).await;
     ada.until_joined(&room, &user).await;
-    let root = bob.says(&room, "a thread").await;
+    let thread = bob.says(&room, "a thread").await;
 
-    ada.says_in_thread(&room, &root, &user, "inside").await;
+    ada.says_in_thread(&room, &thread, &user, "inside").await;
     ada.mentions(&room, &user, "outside").await;
 
     ada.until_hears(&room, &user, 2).await;
@@ -124,7 +124,7 @@ async fn a_thread_is_a_conversation_of_its_own() {
         .iter()
         .map(|message| (message.text.rsplit(' ').next().unwrap_or_default(), message.thread.as_deref()))
         .collect();
-    assert_eq!(heard, [("inside", Some(&*root)), ("outside", None)]);
+    assert_eq!(heard, [("inside", Some(&*thread)), ("outside", None)]);
     // Neither was told what was said in the other.
     assert!(agent.calls().iter().all(|call| call.body["messages"].to_string().matches("side").count() == 1));
 }
@@ -424,7 +424,8 @@ async fn two_gateways_in_one_room_do_not_answer_each_other() {
     until_taken_in(homeserver, &ours).await;
     until_taken_in(homeserver, &theirs).await;
 
-    (first.settles().await, second.settles().await);
+    first.settles().await;
+    second.settles().await;
     for agent in [&one, &other] {
         let told: Vec<_> = agent.calls().iter().map(rejoinder_tests::Call::told).collect();
         // What both are asked, what she says in reply, and what was asked elsewhere.
@@ -444,21 +445,21 @@ async fn a_thread_goes_on_after_a_restart() {
     let room = ada.room("Friends", &[&user, bob.user()]).await;
     bob.join(&room).await;
     ada.until_joined(&room, &user).await;
-    let root = bob.says(&room, "a thread").await;
+    let thread = bob.says(&room, "a thread").await;
 
-    ada.says_in_thread(&room, &root, &user, "before").await;
+    ada.says_in_thread(&room, &thread, &user, "before").await;
     ada.until_hears(&room, &user, 1).await;
     gateway.settles().await;
     gateway.stop().await;
     gateway.restart().await;
-    ada.says_in_thread(&room, &root, &user, "after").await;
+    ada.says_in_thread(&room, &thread, &user, "after").await;
     ada.until_hears(&room, &user, 2).await;
 
     gateway.settles().await;
     let told = agent.calls().last().expect("two calls").body["messages"].to_string();
     assert!(told.contains("before") && told.contains("after"), "the conversation was forgotten: {told}");
     let said: Vec<_> = ada.sees(&room).await.into_iter().filter(|message| message.sender == user).collect();
-    assert!(said.iter().all(|message| message.thread.as_ref() == Some(&root)), "{said:#?}");
+    assert!(said.iter().all(|message| message.thread.as_ref() == Some(&thread)), "{said:#?}");
 }
 
 /// F7: what was said is marked as read once it is taken in, once it is answered, or never.

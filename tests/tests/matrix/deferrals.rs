@@ -4,7 +4,7 @@ use rejoinder_matrix_server::Homeserver;
 use rejoinder_tests::{Script, ScriptedAgent};
 use rstest::rstest;
 
-use crate::{Chat, DEFERRAL, LATE, Place, QUIET, between};
+use crate::{Chat, DEFERRAL, LATE, Place, QUIET, between, until_taken_in};
 
 const SOON: &str = "[guard]\nsoft_deadline = \"1s\"\n";
 
@@ -116,4 +116,25 @@ async fn everybody_in_line_is_told_and_answered() {
     assert_eq!(answers[0], (Some(&first), "the first"));
     assert_eq!(answers[1].0, Some(&second));
     assert!(answers[1].1.ends_with("two"), "{answers:?}");
+}
+
+/// A10: a deferral that somebody deletes is followed by the answer: nobody would see what it is changed to.
+#[tokio::test]
+async fn a_deferral_that_was_deleted_is_followed_by_the_answer() {
+    let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("At last.").await);
+    let (builder, user) = between(homeserver, &agent, QUIET).await;
+    let gateway = builder.config(SOON).start().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(&user).await;
+
+    ada.says(&room, "hello").await;
+    let is_deferred = async || ada.sees(&room).await.into_iter().find(|message| message.text == DEFERRAL);
+    let deferral = ada.until("the deferral", is_deferred).await;
+    ada.redacts(&room, &deferral.id).await;
+    until_taken_in(homeserver, &user).await;
+    release.notify_one();
+
+    assert_eq!(ada.until_hears(&room, &user, 1).await, ["At last."]);
+    gateway.settles().await;
+    assert_eq!(ada.hears(&room, &user).await, ["At last."]);
 }

@@ -126,3 +126,20 @@ async fn a_draft_that_cannot_be_changed_costs_nobody_the_answer() {
     assert_eq!(ada.hears(&room, &user).await, [STREAMED]);
     assert!(way.calls().iter().any(|call| call.status == 500), "no change was refused");
 }
+
+/// B8, B13: somebody deletes what is being written: the answer comes all the same, once.
+#[tokio::test]
+async fn a_draft_that_is_deleted_costs_nobody_the_answer() {
+    let (gateway, _model, _way, user, ada) = growing().await;
+    let room = ada.direct(&user).await;
+    ada.until_joined(&room, &user).await;
+
+    ada.says(&room, "zebra-stream").await;
+    let draft = ada.until("the draft", async || ada.sees(&room).await.into_iter().find(|it| it.sender == user)).await;
+    ada.redacts(&room, &draft.id).await;
+    let is_whole = async || (ada.hears(&room, &user).await == [STREAMED]).then_some(());
+    ada.until("the whole answer", is_whole).await;
+
+    gateway.settles().await;
+    assert_eq!(ada.hears(&room, &user).await, [STREAMED]);
+}

@@ -60,7 +60,14 @@ fn group_about(content: &Value, related: &Known) -> InboundEvent {
 }
 
 fn known(sender: &str) -> Known {
-    Known { sender: sender.to_owned(), text: "before".to_owned(), thread: None, asks: None, directed: None }
+    Known {
+        sender: sender.to_owned(),
+        text: "before".to_owned(),
+        thread: None,
+        asks: None,
+        directed: None,
+        is_taken_back: false,
+    }
 }
 
 fn reply(body: &str) -> Value {
@@ -199,10 +206,10 @@ fn what_was_encrypted_says_nothing_for_the_server() {
     redaction.redacts = Some("$0".to_owned());
 
     assert!(membership.membership_of(ME).is_some() && redaction.takes_back().is_some());
-    let (membership, redaction) = (membership.as_somebody_wrote_it(), redaction.as_somebody_wrote_it());
+    let (membership, redaction) = (membership.written_by_somebody(), redaction.written_by_somebody());
     assert_eq!((membership.membership_of(ME), redaction.takes_back()), (None, None));
     assert_eq!(read_as(&redaction, ChatKind::Direct, Some(&known("@ada:example.org"))), None);
-    assert_eq!(said(&text("hello")).as_somebody_wrote_it().message().map(|it| it.body).as_deref(), Some("hello"));
+    assert_eq!(said(&text("hello")).written_by_somebody().message().map(|it| it.body).as_deref(), Some("hello"));
 }
 
 /// Clients write null where they mean nothing, and worse.

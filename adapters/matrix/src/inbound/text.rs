@@ -46,11 +46,11 @@ fn without_quote(body: &str) -> &str {
 fn without_mention<'a>(body: &'a str, around: &Around<'_>) -> &'a str {
     let bare = body.strip_prefix('@').unwrap_or(body);
     let names = std::iter::once(around.me).chain(around.names.iter().map(String::as_str));
-    let named = names.filter_map(|name| starts_with(body, name).or_else(|| starts_with(bare, name)));
-    let named = named.filter(|rest| rest.starts_with([':', ',']) || rest.starts_with(char::is_whitespace));
+    let after = names.filter_map(|name| starts_with(body, name).or_else(|| starts_with(bare, name)));
+    let after = after.filter(|rest| rest.starts_with([':', ',']) || rest.starts_with(char::is_whitespace));
     // The first part of our id alone may be a word like any other.
     let short = localpart(around.me).and_then(|name| starts_with(bare, name));
-    let rest = named.chain(short.filter(|rest| rest.starts_with([':', ',']))).next();
+    let rest = after.chain(short.filter(|rest| rest.starts_with([':', ',']))).next();
     let said = rest.map(|rest| rest.trim_start_matches([':', ',']).trim_start());
     // Nothing but the name is said to us as it is.
     said.filter(|said| !said.is_empty()).unwrap_or(body)

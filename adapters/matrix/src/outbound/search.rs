@@ -33,7 +33,7 @@ impl Matrix {
             let events: Vec<_> = page.chunk.iter().filter_map(read).collect();
             let is_it = |event: &&Event| event.sender == place.session.me() && delivery_of(&event.content) == Some(&id);
             if let Some(sent) = events.iter().find(is_it) {
-                return Ok(Some(Receipt::of(sent.event_id.clone())));
+                return Ok(Some(Receipt::of(sent.id.clone())));
             }
             // A clock of another server may be wrong; those of all who spoke are not.
             let is_older = |event: &Event| Timestamp::from_millis(event.origin_server_ts) + SLACK < made;

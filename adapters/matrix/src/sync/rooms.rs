@@ -30,7 +30,7 @@ impl Position {
     /// At this event. No server's clock puts it after `now`.
     pub(super) fn of(event: &TimelineEvent, now: Timestamp) -> Option<Self> {
         let event = read(event)?;
-        Some(Self::Event { at: event.origin_server_ts.min(now.as_millis()), id: event.event_id })
+        Some(Self::Event { at: event.origin_server_ts.min(now.as_millis()), id: event.id })
     }
 
     pub(super) fn parse(text: &str) -> Self {
@@ -66,7 +66,7 @@ impl Brought {
 pub(crate) fn read(event: &TimelineEvent) -> Option<Event> {
     let read: Event = serde_json::from_str(event.raw().json().get()).ok()?;
     let is_decrypted = matches!(event.kind, TimelineEventKind::Decrypted(_));
-    Some(if is_decrypted { read.as_somebody_wrote_it() } else { read })
+    Some(if is_decrypted { read.written_by_somebody() } else { read })
 }
 
 impl Matrix {
@@ -179,7 +179,7 @@ impl From {
     /// Whether an event is the last one that does not concern us.
     pub(super) fn is_before(&self, event: &Event, me: &str) -> bool {
         match self {
-            Self::After(Position::Event { id, .. }) => event.event_id == *id,
+            Self::After(Position::Event { id, .. }) => event.id == *id,
             Self::After(Position::Joined) => false,
             Self::Join => event.membership_of(me).is_some_and(|membership| membership.is_join()),
             Self::Invite => event.membership_of(me).is_some_and(|membership| {
@@ -249,7 +249,7 @@ mod tests {
 
         let left = Presence::before(first(&events).as_ref()).without_what_we_missed(events, ME);
 
-        let ids: Vec<_> = left.iter().filter_map(read).map(|event| event.event_id).collect();
+        let ids: Vec<_> = left.iter().filter_map(read).map(|event| event.id).collect();
         assert_eq!(ids, ["$1", "$2", "$4", "$5", "$6", "$7"]);
     }
 
@@ -259,7 +259,7 @@ mod tests {
 
         let left = Presence::before(first(&events).as_ref()).without_what_we_missed(events, ME);
 
-        let ids: Vec<_> = left.iter().filter_map(read).map(|event| event.event_id).collect();
+        let ids: Vec<_> = left.iter().filter_map(read).map(|event| event.id).collect();
         assert_eq!(ids, ["$2", "$3", "$4"]);
     }
 

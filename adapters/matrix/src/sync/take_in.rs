@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// How often an event that another refers to is asked for.
-const TRIES: u32 = 4;
+const TRIES: u32 = 6;
 
 /// How long one of these questions may take.
 const LOOK_UP: Duration = Duration::from_secs(10);
@@ -64,6 +64,7 @@ impl Matrix {
             if let Some(target) = parsed.takes_back() {
                 locked.retain(|entry: &Locked| !entry.is(target));
                 self.give_up_locked(intake, target, shutdown).await?;
+                self.memory.note_taken_back(room.room_id().as_str(), target);
             }
             match &event.kind {
                 TimelineEventKind::UnableToDecrypt { .. } if parsed.sender != session.me() => {
@@ -73,7 +74,10 @@ impl Matrix {
                 }
                 TimelineEventKind::UnableToDecrypt { .. } => {}
                 TimelineEventKind::Decrypted(_) => {
-                    self.pulse.encrypted(true);
+                    // Our own we can always read.
+                    if parsed.sender != session.me() {
+                        self.pulse.encrypted(true);
+                    }
                     inbound.extend(self.read_event(session, room, &parsed, raw, shutdown).await?);
                 }
                 TimelineEventKind::PlainText { .. } => {

@@ -36,7 +36,7 @@ async fn an_answer_grows_in_an_encrypted_chat_too() {
 
     let whole = |messages: &[Message]| {
         let message = messages.iter().find(|message| message.sender == gateway.user())?;
-        (message.text == "a secret and that is all.").then(|| message.edits)
+        (message.text == "a secret and that is all.").then_some(message.edits)
     };
     assert_eq!(ada.until_sees(&room, whole).await, 1);
     gateway.stop().await;

@@ -74,14 +74,14 @@ async fn a_thread_is_answered_in_the_thread() {
     let room = ada.room("Friends", &[gateway.user(), bob.user()]).await;
     bob.join(&room).await;
     ada.until_joined(&room, gateway.user()).await;
-    let root = bob.says(&room, "stay with the thread").await;
+    let thread = bob.says(&room, "stay with the thread").await;
 
-    ada.says_in_thread(&room, &root, gateway.user(), "say inside").await;
+    ada.says_in_thread(&room, &thread, gateway.user(), "say inside").await;
 
     ada.until_hears(&room, gateway.user(), 1).await;
     let said = ada.sees(&room).await.pop().expect("an answer");
-    assert_eq!((&*said.text, said.thread.as_deref()), ("inside", Some(&*root)));
-    assert_eq!(gateway.agent_has(2).await.conversation.thread.as_deref(), Some(&*root));
+    assert_eq!((&*said.text, said.thread.as_deref()), ("inside", Some(&*thread)));
+    assert_eq!(gateway.agent_has(2).await.conversation.thread.as_deref(), Some(&*thread));
     gateway.stop().await;
 }
 

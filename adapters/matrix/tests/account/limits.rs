@@ -52,8 +52,8 @@ async fn drafts_leave_room_for_the_answer() {
 
     // In threads, so that nobody waits for another one.
     for (number, person) in people.iter().enumerate() {
-        let root = person.says(&room, &format!("stay out of {number}")).await;
-        person.says_in_thread(&room, &root, gateway.user(), "begin something").await;
+        let thread = person.says(&room, &format!("stay out of {number}")).await;
+        person.says_in_thread(&room, &thread, gateway.user(), "begin something").await;
     }
     gateway.agent_has(2 * DRAFTS).await;
     let sends = || proxy.calls().into_iter().filter(|call| call.path.contains("/send/m.room.message/"));

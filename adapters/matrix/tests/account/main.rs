@@ -10,5 +10,6 @@ mod rooms;
 mod search;
 mod sending;
 mod session;
+mod signing;
 mod support;
 mod trust;

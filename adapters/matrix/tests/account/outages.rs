@@ -315,6 +315,31 @@ async fn a_reply_to_us_is_known_as_one_after_trouble() {
     gateway.stop().await;
 }
 
+/// The same, where what is in between has trouble for some seconds.
+#[tokio::test]
+async fn a_reply_to_us_is_known_as_one_after_some_seconds_of_trouble() {
+    let homeserver = Homeserver::shared().await;
+    let proxy = homeserver.proxy().await;
+    let account = homeserver.account("agent").await;
+    let gateway = Gateway::synced(options(proxy.url(), &account)).await;
+    let (ada, bob) = (homeserver.person("ada").await, homeserver.person("bob").await);
+    let room = ada.room("Friends", &[gateway.user(), bob.user()]).await;
+    bob.join(&room).await;
+    ada.until_joined(&room, gateway.user()).await;
+    ada.mentions(&room, gateway.user(), "say hello").await;
+    ada.until_hears(&room, gateway.user(), 1).await;
+    let said = ada.sees(&room).await.pop().expect("an answer");
+    gateway.settles().await;
+
+    let gateway = gateway.down().await.up().await;
+    proxy.fails("GET", "/event/", 4, trouble());
+    bob.replies(&room, &said.id, "say why").await;
+
+    assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["hello", "why"]);
+    assert_eq!(gateway.agent_has(1).await.quoted.as_deref(), Some("hello"));
+    gateway.stop().await;
+}
+
 /// The last events of a room, as the homeserver gives them to whoever reads back.
 async fn latest_page(homeserver: &str, token: &str, room: &str) -> Value {
     let url = format!("{homeserver}/_matrix/client/v3/rooms/{room}/messages?dir=b&limit=200");

@@ -15,12 +15,12 @@ async fn gateway_by(homeserver: &Homeserver, proxy: &Proxy) -> Gateway {
     Gateway::synced(options(proxy.url(), &account)).await
 }
 
-fn is_send(call: &&Call) -> bool {
+fn is_send(call: &Call) -> bool {
     call.method == "PUT" && call.path.contains("/send/m.room.")
 }
 
 fn sends(proxy: &Proxy) -> usize {
-    proxy.calls().iter().filter(is_send).count()
+    proxy.calls().iter().filter(|call| is_send(call)).count()
 }
 
 /// Two attempts: of the first nobody knows what became of it, and the second comes to nothing. Then a long time passes.

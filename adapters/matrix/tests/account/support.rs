@@ -260,10 +260,8 @@ impl Gateway {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        match tokio::time::timeout(PATIENCE, waiting).await {
-            Ok(health) => health,
-            Err(_) => panic!("in vain: {about}; it is {:?}", self.matrix.health()),
-        }
+        let waited = tokio::time::timeout(PATIENCE, waiting).await;
+        waited.unwrap_or_else(|_| panic!("in vain: {about}; it is {:?}", self.matrix.health()))
     }
 
     /// Returns once the agent was given so many turns; gives the latest.

@@ -119,7 +119,7 @@ pub async fn nobody_changes_what_another_one_said(subject: &mut impl Subject) {
         NewEvent { event: Arc::new(event), ..edit }
     };
 
-    let anothers = with(|event| event.sender.id = "another".to_owned());
+    let anothers = with(|event| "another".clone_into(&mut event.sender.id));
     assert_eq!(accept_one(&*store, anothers).await, Stored::Kept);
     let elsewhere = with(|event| {
         event.revision = 6;
