@@ -107,7 +107,7 @@ fn what_is_shown_of_an_account_can_be_loaded_but_for_its_secrets() {
 )]
 #[case::an_invitation_that_there_is_not(
     "auto_join = \"all\"",
-    "auto_join` must be one of `allowlist`, `always` or `never`, not `all` (did you mean `always`?)"
+    "auto_join` must be one of `allowlist`, `always` or `never`, not `all`"
 )]
 #[case::a_receipt_that_there_is_not(
     "read_receipts = \"on_answers\"",
