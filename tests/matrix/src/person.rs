@@ -292,7 +292,7 @@ impl Person {
                     continue;
                 }
                 let Some(before) = asked.insert(room, now) else { continue };
-                if before >= warm {
+                if now >= warm {
                     waits.push(now - before);
                 }
                 asking.push(self.says(room, text));
