@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -37,83 +37,83 @@ const AT_ONCE: usize = 8;
 pub(crate) struct Doors {
     /// Who may try now.
     turnstile: Semaphore,
-    entering: Mutex<HashSet<OwnedRoomId>>,
-    tried: Mutex<HashMap<OwnedRoomId, (u32, Timestamp)>>,
-    moved: Mutex<HashSet<OwnedRoomId>>,
-    ignored: Mutex<HashSet<OwnedRoomId>>,
-    invited: Mutex<HashSet<OwnedRoomId>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    entering: HashSet<OwnedRoomId>,
+    tried: HashMap<OwnedRoomId, (u32, Timestamp)>,
+    moved: HashSet<OwnedRoomId>,
+    ignored: HashSet<OwnedRoomId>,
+    invited: HashSet<OwnedRoomId>,
 }
 
 impl Default for Doors {
     fn default() -> Self {
-        Self {
-            turnstile: Semaphore::new(AT_ONCE),
-            entering: Mutex::default(),
-            tried: Mutex::default(),
-            moved: Mutex::default(),
-            ignored: Mutex::default(),
-            invited: Mutex::default(),
-        }
+        Self { turnstile: Semaphore::new(AT_ONCE), known: Mutex::default() }
     }
 }
 
 impl Doors {
     /// Whether a room is to be tried now. It then is being tried, until it is said what became of it.
     fn begin(&self, room: &RoomId, now: Timestamp) -> bool {
-        self.may_try(room, now) && self.entering.lock().unwrap_or_else(PoisonError::into_inner).insert(room.to_owned())
-    }
-
-    fn ended(&self, room: &RoomId) {
-        self.entering.lock().unwrap_or_else(PoisonError::into_inner).remove(room);
-    }
-
-    fn may_try(&self, room: &RoomId, now: Timestamp) -> bool {
-        let tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
-        tried.get(room).is_none_or(|(_, next)| *next <= now)
+        let mut known = self.lock();
+        known.may_try(room, now) && known.entering.insert(room.to_owned())
     }
 
     fn failed(&self, room: &RoomId, now: Timestamp) {
-        let mut tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
-        let (times, next) = tried.entry(room.to_owned()).or_insert((0, now));
+        let mut known = self.lock();
+        let (times, next) = known.tried.entry(room.to_owned()).or_insert((0, now));
         *next = now + (PAUSE * 2_u32.saturating_pow((*times).min(16))).min(LONGEST);
         *times += 1;
-        drop(tried);
-        self.ended(room);
+        known.entering.remove(room);
     }
 
     fn is_in(&self, room: &RoomId) {
-        self.tried.lock().unwrap_or_else(PoisonError::into_inner).remove(room);
-        self.invited.lock().unwrap_or_else(PoisonError::into_inner).remove(room);
-        self.ended(room);
+        let mut known = self.lock();
+        known.tried.remove(room);
+        known.invited.remove(room);
+        known.entering.remove(room);
     }
 
     /// We are invited: what failed without an invitation is tried at once.
     fn note_invited(&self, room: &RoomId) {
-        if self.invited.lock().unwrap_or_else(PoisonError::into_inner).insert(room.to_owned()) {
-            self.tried.lock().unwrap_or_else(PoisonError::into_inner).remove(room);
+        let mut known = self.lock();
+        if known.invited.insert(room.to_owned()) {
+            known.tried.remove(room);
         }
     }
 
     /// How long until a room is tried again, if one may be.
     pub(crate) fn next_try(&self, now: Timestamp) -> Option<Duration> {
-        let is_entering = !self.entering.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-        let tried = self.tried.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = tried.values().filter(|(_, next)| *next > now).map(|(_, next)| next.since(now)).min();
+        let known = self.lock();
+        let next = known.tried.values().filter(|(_, next)| *next > now).map(|(_, next)| next.since(now)).min();
         // What is being tried may fail.
-        next.into_iter().chain(is_entering.then_some(PAUSE)).min()
+        next.into_iter().chain((!known.entering.is_empty()).then_some(PAUSE)).min()
     }
 
     /// Whether this is the first time that an invitation is left as it is.
     fn ignore(&self, room: &RoomId) -> bool {
-        self.ignored.lock().unwrap_or_else(PoisonError::into_inner).insert(room.to_owned())
+        self.lock().ignored.insert(room.to_owned())
     }
 
     fn was_moved(&self, room: &RoomId) -> bool {
-        self.moved.lock().unwrap_or_else(PoisonError::into_inner).contains(room)
+        self.lock().moved.contains(room)
     }
 
     fn note_moved(&self, room: &RoomId) {
-        self.moved.lock().unwrap_or_else(PoisonError::into_inner).insert(room.to_owned());
+        self.lock().moved.insert(room.to_owned());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn may_try(&self, room: &RoomId, now: Timestamp) -> bool {
+        self.tried.get(room).is_none_or(|(_, next)| *next <= now)
     }
 }
 
@@ -266,14 +266,14 @@ mod tests {
 
         assert!(doors.begin(&room, at(0)) && !doors.begin(&room, at(0)), "it is being tried");
         doors.failed(&room, at(0));
-        assert!(!doors.may_try(&room, at(4)) && doors.may_try(&room, at(5)));
+        assert!(!doors.lock().may_try(&room, at(4)) && doors.lock().may_try(&room, at(5)));
         assert_eq!(doors.next_try(at(2)), Some(Duration::from_secs(3)));
         assert_eq!(doors.next_try(at(9)), None, "it was not tried again when it could be: it is gone");
         doors.note_invited(&room);
-        assert!(doors.may_try(&room, at(1)));
+        assert!(doors.lock().may_try(&room, at(1)));
         doors.failed(&room, at(1));
         doors.note_invited(&room);
-        assert!(!doors.may_try(&room, at(2)), "it is the same invitation");
+        assert!(!doors.lock().may_try(&room, at(2)), "it is the same invitation");
         doors.is_in(&room);
         assert_eq!(doors.next_try(at(2)), None);
     }

@@ -1,7 +1,7 @@
 //! What is missed, and what is repeated.
 
 use rejoinder_matrix::{Login, MatrixOptions};
-use rejoinder_matrix_server::{Call, Fault, Homeserver, Settings};
+use rejoinder_matrix_server::{Call, Fault, Homeserver, Proxy, Settings};
 use serde_json::{Value, json};
 
 use crate::support::{Gateway, http, options, says_much, trouble, until_hears_much};
@@ -289,6 +289,22 @@ async fn what_could_not_be_read_back_is_read_after_a_restart() {
 /// A2, F5. Whom a reply is for is asked for again when the homeserver has no time to say.
 #[tokio::test]
 async fn a_reply_to_us_is_known_as_one_after_trouble() {
+    let body = json!({ "errcode": "M_LIMIT_EXCEEDED", "error": "slow down", "retry_after_ms": 100 });
+
+    let proxy = replied_to_in_trouble(5, Fault::Answer { status: 429, body }).await;
+
+    let asked = proxy.calls().into_iter().filter(|call| call.path.contains("/event/") && call.status == 429);
+    assert_eq!(asked.count(), 5);
+}
+
+/// The same, where what is in between has trouble for some seconds.
+#[tokio::test]
+async fn a_reply_to_us_is_known_as_one_after_some_seconds_of_trouble() {
+    replied_to_in_trouble(4, trouble()).await;
+}
+
+/// Somebody replies to us after a restart, and so often it cannot be asked what they reply to; they are answered.
+async fn replied_to_in_trouble(times: usize, fault: Fault) -> Proxy {
     let homeserver = Homeserver::shared().await;
     let proxy = homeserver.proxy().await;
     let account = homeserver.account("agent").await;
@@ -304,40 +320,13 @@ async fn a_reply_to_us_is_known_as_one_after_trouble() {
 
     // What was said before a restart is not remembered.
     let gateway = gateway.down().await.up().await;
-    let body = json!({ "errcode": "M_LIMIT_EXCEEDED", "error": "slow down", "retry_after_ms": 100 });
-    proxy.fails("GET", "/event/", 5, Fault::Answer { status: 429, body });
-    bob.replies(&room, &said.id, "say why").await;
-
-    assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["hello", "why"]);
-    assert_eq!(gateway.agent_has(1).await.quoted.as_deref(), Some("hello"));
-    let asked = proxy.calls().into_iter().filter(|call| call.path.contains("/event/") && call.status == 429);
-    assert_eq!(asked.count(), 5);
-    gateway.stop().await;
-}
-
-/// The same, where what is in between has trouble for some seconds.
-#[tokio::test]
-async fn a_reply_to_us_is_known_as_one_after_some_seconds_of_trouble() {
-    let homeserver = Homeserver::shared().await;
-    let proxy = homeserver.proxy().await;
-    let account = homeserver.account("agent").await;
-    let gateway = Gateway::synced(options(proxy.url(), &account)).await;
-    let (ada, bob) = (homeserver.person("ada").await, homeserver.person("bob").await);
-    let room = ada.room("Friends", &[gateway.user(), bob.user()]).await;
-    bob.join(&room).await;
-    ada.until_joined(&room, gateway.user()).await;
-    ada.mentions(&room, gateway.user(), "say hello").await;
-    ada.until_hears(&room, gateway.user(), 1).await;
-    let said = ada.sees(&room).await.pop().expect("an answer");
-    gateway.settles().await;
-
-    let gateway = gateway.down().await.up().await;
-    proxy.fails("GET", "/event/", 4, trouble());
+    proxy.fails("GET", "/event/", times, fault);
     bob.replies(&room, &said.id, "say why").await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["hello", "why"]);
     assert_eq!(gateway.agent_has(1).await.quoted.as_deref(), Some("hello"));
     gateway.stop().await;
+    proxy
 }
 
 /// The last events of a room, as the homeserver gives them to whoever reads back.

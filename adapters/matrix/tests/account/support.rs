@@ -288,41 +288,26 @@ impl Gateway {
 
     /// Returns once nothing is owed and nothing waits to be sent.
     pub(crate) async fn settles(&self) {
-        let settled = async {
-            loop {
-                let backlog = self.store.backlog().await.expect("a store that can be read");
-                if (backlog.open, backlog.pending_deliveries) == (0, 0) {
-                    return;
-                }
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, settled).await.expect("something is owed at the end");
+        until("nothing is owed", async || {
+            let backlog = self.store.backlog().await.expect("a store that can be read");
+            (backlog.open, backlog.pending_deliveries) == (0, 0)
+        })
+        .await;
     }
 
     /// Returns once a room is stored up to an event.
     pub(crate) async fn until_stored(&self, room: &str, event: &str) {
         let channel = ChannelId::new("matrix", "main");
-        let waiting = async {
-            loop {
-                let cursor = self.store.cursor(&channel, room).await.expect("a store that can be read");
-                if cursor.is_some_and(|cursor| cursor.ends_with(&format!(" {event}"))) {
-                    return;
-                }
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, waiting).await.expect("an event is stored");
+        until("an event is stored", async || {
+            let cursor = self.store.cursor(&channel, room).await.expect("a store that can be read");
+            cursor.is_some_and(|cursor| cursor.ends_with(&format!(" {event}")))
+        })
+        .await;
     }
 
     /// Returns once so many attempts to send what a turn is owed have ended.
     pub(crate) async fn until_tried(&self, turn: TurnId, attempts: usize) {
-        let waiting = async {
-            while self.tried(turn).await < attempts {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, waiting).await.expect("something is tried");
+        until("something is tried", async || self.tried(turn).await >= attempts).await;
     }
 
     /// How many attempts to send what a turn is owed have ended.
@@ -334,17 +319,12 @@ impl Gateway {
     /// Returns once so many events wait for their keys.
     pub(crate) async fn until_waiting(&self, events: usize) {
         let channel = ChannelId::new("matrix", "main");
-        let waiting = async {
-            loop {
-                let list = self.store.cursor(&channel, "locked").await.expect("a store that can be read");
-                let list: Vec<serde_json::Value> = serde_json::from_str(&list.unwrap_or_default()).unwrap_or_default();
-                if list.len() == events {
-                    return;
-                }
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, waiting).await.expect("an event waits for its key");
+        until("events wait for their keys", async || {
+            let list = self.store.cursor(&channel, "locked").await.expect("a store that can be read");
+            let list: Vec<serde_json::Value> = serde_json::from_str(&list.unwrap_or_default()).unwrap_or_default();
+            list.len() == events
+        })
+        .await;
     }
 
     /// How many turns no way of answering was left for.
@@ -429,4 +409,14 @@ fn settings() -> Settings {
         delivery_lifetime: Duration::from_hours(72),
         min_attempts: 3,
     }
+}
+
+/// Waits for what must come to hold, which nobody signals.
+async fn until(about: &str, holds: impl AsyncFn() -> bool) {
+    let waiting = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("in vain: {about}"));
 }
