@@ -30,6 +30,7 @@ pub(crate) const HARD_DEADLINE: Duration = secs(600);
 pub(crate) const DEFERRAL: &str = "Still working on this.";
 pub(crate) const SILENT: &str = "I have nothing to say to that.";
 pub(crate) const FAILED: &str = "Sorry, I could not finish that.";
+pub(crate) const CUT_OFF: &str = "The rest of this answer could not be sent.";
 pub(crate) const LATE: &str = "Sorry, that took too long.";
 
 /// How often nothing may happen before all is quiet.
@@ -69,6 +70,7 @@ fn words() -> Words {
         ("deferral", DEFERRAL),
         ("silent", SILENT),
         ("failed", FAILED),
+        ("cut_off", CUT_OFF),
         ("late", LATE),
         ("cancelled", "Stopped."),
         ("nothing_to_cancel", "There is nothing to stop."),
