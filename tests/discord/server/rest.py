@@ -83,7 +83,8 @@ class Rest:
             raise BackendError(400, 50041, "Invalid API version")
         if self.limits.banned:
             return ban()
-        fault = self._faults.take(method, path)
+        text = "" if request.content_type.startswith("multipart/") else await request.text()
+        fault = self._faults.take(method, path, text)
         if fault is not None:
             call["fault"] = fault.kind
             if fault.delay > 0:

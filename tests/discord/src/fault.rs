@@ -52,6 +52,11 @@ impl Fault {
         self.with("skip", json!(calls))
     }
 
+    /// Happens only to calls with these words in their JSON.
+    pub fn saying(self, words: &str) -> Self {
+        self.with("words", json!(words))
+    }
+
     /// Happens this long after the call came.
     pub fn late(self, delay: Duration) -> Self {
         self.with("delay", json!(delay.as_secs_f64()))

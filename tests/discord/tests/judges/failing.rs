@@ -126,6 +126,23 @@ async fn faults_count_their_calls() {
 }
 
 #[tokio::test]
+async fn a_fault_hits_only_the_words_that_it_is_for() {
+    let server = DiscordServer::start().await;
+    let channel = server.guild("Home").await.channel("general").await;
+    let http = http(&server);
+    let say = async |content: &str| send(&http, &channel, CreateMessage::new().content(content)).await;
+    server.fault(Fault::on("POST", MESSAGES).refused(400, 50035, "Invalid Form Body").saying("part 2").always()).await;
+
+    say("part 1").await.expect("it is sent");
+    for _ in 0..2 {
+        assert_eq!(refusal(say("this is part 2 of it").await), (400, 50035));
+    }
+    say("part 3").await.expect("it is sent");
+
+    assert_eq!(server.said(&channel).await, ["part 1", "part 3"]);
+}
+
+#[tokio::test]
 async fn an_answer_can_be_late_or_never_come() {
     let server = DiscordServer::start().await;
     let channel = server.guild("Home").await.channel("general").await;
