@@ -39,6 +39,8 @@ class Fault:
     kind: str
     #: Seconds before anything else happens.
     delay: float
+    #: Seconds between what it does and its answer.
+    pause: float
     #: Whether the call is executed all the same.
     executed: bool
     options: dict[str, Any]
@@ -59,6 +61,7 @@ class Fault:
             words=given.get("words", ""),
             kind=kind,
             delay=float(given.get("delay", 0)),
+            pause=float(given.get("pause", 0)),
             executed=bool(given.get("executed", kind in ("drop", "delay", "hang"))),
             options=given,
         )

@@ -105,6 +105,9 @@ class Rest:
         response: web.StreamResponse | None = None
         if fault is None or fault.executed:
             response = self._execute(call, body, files, headers)
+            if fault is not None and fault.pause > 0:
+                self._world.changes.happened()
+                await asyncio.sleep(fault.pause)
         if fault is not None and fault.kind != "delay":
             return await _spoil(request, call, fault)
         assert response is not None

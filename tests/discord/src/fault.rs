@@ -118,6 +118,11 @@ impl Aim {
         self.fault("delay").late(delay)
     }
 
+    /// The call is executed at once, and answered this much later.
+    pub fn answered_late(self, pause: Duration) -> Fault {
+        self.fault("delay").with("pause", json!(pause.as_secs_f64()))
+    }
+
     /// The call is executed and never answered.
     pub fn executed_then_silent(self) -> Fault {
         self.fault("hang")

@@ -39,6 +39,8 @@ pub enum Fault {
     },
     /// It is passed on, and the answer is lost.
     LoseAnswer,
+    /// It is passed on, and the answer comes this much later.
+    SlowAnswer(Duration),
     /// It is passed on, and nobody answers.
     KeepAnswer,
     /// It is said to be done, and passed on when [`Proxy::release`] is called.
@@ -314,6 +316,7 @@ async fn answered(shared: Arc<Shared>, request: Request) -> Response {
                 record(&held, status.as_u16(), json(&bytes));
                 match fault {
                     None => {}
+                    Some(Fault::SlowAnswer(time)) => tokio::time::sleep(time).await,
                     Some(Fault::KeepAnswer) => std::future::pending().await,
                     Some(_) => return broken(),
                 }

@@ -153,12 +153,22 @@ async fn an_answer_can_be_late_or_never_come() {
     send(&http, &channel, CreateMessage::new().content("late")).await.expect("it is answered");
     assert!(started.elapsed() >= late);
 
+    server.fault(Fault::on("POST", MESSAGES).answered_late(late)).await;
+    let started = Instant::now();
+    let waiting = send(&http, &channel, CreateMessage::new().content("seen before"));
+    let (answer, seen) = tokio::join!(waiting, async {
+        server.until_said(&channel, 2).await;
+        started.elapsed()
+    });
+    answer.expect("it is answered");
+    assert!(seen < late && started.elapsed() >= late, "{seen:?}, {:?}", started.elapsed());
+
     server.fault(Fault::on("POST", MESSAGES).executed_then_silent()).await;
     let waiting = send(&http, &channel, CreateMessage::new().content("silence"));
-    let executed = server.until_said(&channel, 2);
+    let executed = server.until_said(&channel, 3);
     tokio::select! {
         answer = waiting => panic!("it was answered: {answer:?}"),
-        said = executed => assert_eq!(said, ["late", "silence"]),
+        said = executed => assert_eq!(said, ["late", "seen before", "silence"]),
     }
 }
 
