@@ -37,6 +37,13 @@ pub enum Fault {
         /// The body.
         body: Value,
     },
+    /// It is passed on, and this is the answer.
+    AnswerAfter {
+        /// The status.
+        status: u16,
+        /// The body.
+        body: Value,
+    },
     /// It is passed on, and the answer is lost.
     LoseAnswer,
     /// It is passed on, and the answer comes this much later.
@@ -317,6 +324,7 @@ async fn answered(shared: Arc<Shared>, request: Request) -> Response {
                 match fault {
                     None => {}
                     Some(Fault::SlowAnswer(time)) => tokio::time::sleep(time).await,
+                    Some(Fault::AnswerAfter { status, body }) => return answer(status, body.to_string()),
                     Some(Fault::KeepAnswer) => std::future::pending().await,
                     Some(_) => return broken(),
                 }
@@ -383,6 +391,20 @@ mod tests {
         way.fails("GET", "/a", 1, Fault::LoseAnswer);
         client.get(format!("{}/a", way.url())).send().await.expect_err("it is not answered");
         assert_eq!(*asked.borrow(), 1);
+    }
+
+    #[tokio::test]
+    async fn an_answer_can_be_another_one_or_late() {
+        let ((way, asked), client) = (way().await, client());
+        let late = Duration::from_millis(200);
+        way.fails("GET", "/a", 1, Fault::AnswerAfter { status: 502, body: "Bad Gateway".into() });
+        way.fails("GET", "/a", 1, Fault::SlowAnswer(late));
+        let get = async || client.get(format!("{}/a", way.url())).send().await.expect("it is answered");
+        assert_eq!(get().await.status(), 502);
+        assert_eq!(*asked.borrow(), 1);
+        let begun = std::time::Instant::now();
+        assert_eq!(get().await.text().await.expect("a text"), "hello");
+        assert!(begun.elapsed() >= late);
     }
 
     #[tokio::test]

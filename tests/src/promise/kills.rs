@@ -26,6 +26,10 @@ fn answer(question: &str) -> String {
     format!("{} is what was asked and this is what is said", question.replace(' ', "-"))
 }
 
+fn question(kill: usize, person: usize) -> String {
+    format!("question {kill} {}", person % 2)
+}
+
 /// Every other person has an agent that answers all at once; that of the others takes its time.
 async fn agent() -> ScriptedAgent {
     ScriptedAgent::start(|call, _| {
@@ -37,6 +41,15 @@ async fn agent() -> ScriptedAgent {
         Script::Writes(answer.split_inclusive(' ').flat_map(word).collect())
     })
     .await
+}
+
+/// Waits until everybody has heard the answer to what they asked before a kill.
+async fn all_are_answered<P: Platform>(platform: &P, people: &[P::Person], kill: usize) {
+    for (n, person) in people.iter().enumerate() {
+        let answer = answer(&question(kill, n));
+        let found = |said: &[Said]| said.iter().any(|it| it.words.ends_with(&answer)).then_some(());
+        platform.until(person, &answer, found).await;
+    }
 }
 
 /// A moment within `most`.
@@ -57,14 +70,13 @@ pub async fn killed_again_and_again_while_answers_grow<P: Platform>(keys: &str) 
         .start()
         .await;
     let people = join_all((0..PEOPLE).map(|_| platform.person())).await;
-    let question = |kill: usize, n: usize| format!("question {kill} {}", n % 2);
     // What is missed in a chat that was never heard of cannot be read back everywhere.
     let all_ask = async |kill: usize| {
         join_all(people.iter().enumerate().map(async |(n, person)| platform.says(person, &question(kill, n)).await))
             .await;
     };
     all_ask(0).await;
-    gateway.settles().await;
+    all_are_answered(&platform, &people, 0).await;
     // What was sent has arrived before the gateway knows, as in life.
     platform.fails(Calls::Sending(""), Trouble::Slow, None).await;
 
@@ -74,11 +86,7 @@ pub async fn killed_again_and_again_while_answers_grow<P: Platform>(keys: &str) 
         gateway.kill();
         gateway.restart().await;
     }
-    for (n, person) in people.iter().enumerate() {
-        let last = answer(&question(KILLS, n));
-        let found = |said: &[Said]| said.iter().any(|it| it.words.ends_with(&last)).then_some(());
-        platform.until(person, "the last answer", found).await;
-    }
+    all_are_answered(&platform, &people, KILLS).await;
     gateway.settles().await;
 
     let mut wrong = Vec::new();
