@@ -3,6 +3,8 @@
 //! A platform's tests implement [`Platform`] for its counterpart and run these scenarios. To add a
 //! scenario: a function here that takes a `Platform`, and a test of each platform that calls it.
 
+#![expect(clippy::missing_panics_doc, reason = "a scenario panics when what it tells is not so")]
+
 mod drafts;
 mod kills;
 mod outages;

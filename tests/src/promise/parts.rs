@@ -85,7 +85,7 @@ pub async fn what_stops_in_the_middle_says_so<P: Platform>(end: End, keys: &str)
     // What is said of it may be owed to nobody.
     let said = eventually("it is said that no more will come", async || {
         let said = platform.hears(&ada).await;
-        let is_part = |it: &Said| parts(std::slice::from_ref(it)) != [];
+        let is_part = |it: &Said| !parts(std::slice::from_ref(it)).is_empty();
         said.last().is_some_and(|last| !is_part(last)).then_some(said)
     })
     .await;
