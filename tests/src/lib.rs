@@ -12,9 +12,10 @@ mod asking;
 mod browser;
 mod gateway;
 mod hook;
+pub mod promise;
 mod wait;
 
-pub use agent::{Call, ModelServer, Script, ScriptedAgent};
+pub use agent::{Call, Gate, ModelServer, Script, ScriptedAgent, Step};
 pub use browser::Browser;
 pub use gateway::{Gateway, GatewayBuilder};
 pub use hook::{Hook, Reply};
