@@ -158,10 +158,12 @@ impl Core {
             if is_nothing(&transition) {
                 break plans;
             }
-            crash_point!("before_commit");
+            #[cfg(feature = "crash-points")]
+            let claims = transition.deliveries.iter().any(|delivery| !delivery.record().is_draft());
+            crash_point!("before_commit" if claims);
             match self.store.commit(transition).await? {
                 Commit::Done => {
-                    crash_point!("after_commit");
+                    crash_point!("after_commit" if claims);
                     break plans;
                 }
                 Commit::Conflict => self.read_again(steps).await?,

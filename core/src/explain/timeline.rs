@@ -173,7 +173,7 @@ fn draft_entry(draft: &DeliveryRecord, dossier: &Dossier, entries: &mut Entries)
     {
         let _ = write!(entry, " It was not seen to arrive: {}.", clip(why));
     }
-    if dossier.turn.obligation.is_draft_lost() && draft.state == DeliveryState::Withdrawn {
+    if dossier.turn.obligation.has_lost_message() && draft.state == DeliveryState::Withdrawn {
         entry.push_str(" Nobody knows whether it stands in the chat, so the answer says that it may be a copy.");
     }
     entries.add(draft.created_at, Rank::Claim(draft.claim, Step::Cleared), entry);

@@ -332,7 +332,7 @@ impl Core {
             record.action = Action::Edit { message: message.to_owned(), content: content.clone() };
         }
         let policy = self.settings.policies.of(&turn.event.conversation.channel, turn.event.chat);
-        let may_be_a_copy = turn.obligation.is_draft_lost() && policy.on_unknown != OnUnknown::Resend;
+        let may_be_a_copy = turn.obligation.has_lost_message() && policy.on_unknown != OnUnknown::Resend;
         record.labelled |= may_be_a_copy && record.signal == SignalKind::Reply;
     }
 

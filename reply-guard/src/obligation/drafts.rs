@@ -1,7 +1,8 @@
 //! The message that shows an answer while it is written, where drafts are messages.
 //!
 //! Such a message is sent like a signal: its delivery is stored before its first byte, and a lost response
-//! or a crash is resolved in the same way. It settles nothing. The deferral and the answer take its place.
+//! or a crash is resolved in the same way. It settles nothing. The deferral and the answer take its place. Where nobody
+//! can know whether it arrived, it is lost, as a deferral can be: the answer says that it may be a copy of something.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +28,7 @@ pub(super) enum Drafting {
         /// The platform's id of it.
         message: String,
     },
-    /// It may stand in the chat, and nobody knows its id.
+    /// It, or a deferral, may stand in the chat, and nobody knows its id.
     Lost,
 }
 
@@ -86,11 +87,15 @@ impl Obligation {
         }
     }
 
-    /// Whether a draft may stand in the chat that nothing can take the place of: the answer may be a second copy
-    /// of it.
+    /// Whether a draft or a deferral may stand in the chat that nothing can take the place of: the answer may look
+    /// like a second one.
     #[must_use]
-    pub fn is_draft_lost(&self) -> bool {
+    pub fn has_lost_message(&self) -> bool {
         self.draft == Some(Drafting::Lost)
+    }
+
+    pub(super) fn deferral_lost(&mut self) {
+        self.draft.get_or_insert(Drafting::Lost);
     }
 
     /// Whether the draft's delivery is the one to send.

@@ -39,9 +39,11 @@ impl Obligation {
     }
 
     pub(super) fn not_sent(&mut self, claim: u32, step: &mut Step<'_>) {
-        let State::Claimed { attempted, rank, .. } = &mut self.state else { return };
-        // Of an answer an earlier attempt may have been seen. A deferral in doubt holds nothing better up.
-        if claim != self.claims || (self.in_doubt && *rank > End::Deferral) {
+        let State::Claimed { attempted, rank, resent, .. } = &mut self.state else { return };
+        // An earlier attempt may have been seen: the platform will say which message it is, or nobody can. Then a
+        // deferral holds nothing better up.
+        let is_lost_deferral = *rank == End::Deferral && *resent;
+        if claim != self.claims || (self.in_doubt && !is_lost_deferral) {
             return;
         }
         *attempted = false;
@@ -92,6 +94,9 @@ impl Obligation {
                     || self.pending.is_some()
                     || self.cancelled_by.is_some() =>
             {
+                if self.in_doubt && in_flight.signal == SignalKind::Deferral {
+                    self.deferral_lost();
+                }
                 self.not_delivered(&in_flight, self.in_doubt, reason, step);
             }
             Some(_) => self.give_up(reason, step),
@@ -159,6 +164,9 @@ impl Obligation {
             return step.emit(Effect::Resend { claim, labelled: false });
         }
         let is_deferral = in_flight.signal == SignalKind::Deferral;
+        if is_deferral {
+            self.deferral_lost();
+        }
         let hold = step.policy.on_unknown == OnUnknown::Hold;
         if is_deferral && (hold || self.pending.is_some()) {
             step.emit(Effect::Withdraw { claim });

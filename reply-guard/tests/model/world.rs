@@ -267,7 +267,7 @@ impl World {
 
     /// What is known as the first message of a row is sent: the draft's place is taken, or it may be a copy of it.
     fn address(&self, moment: &mut Moment, index: usize) {
-        let (message, is_lost) = (moment.obligation.draft_message().is_some(), moment.obligation.is_draft_lost());
+        let (message, is_lost) = (moment.obligation.draft_message().is_some(), moment.obligation.has_lost_message());
         let row = &mut moment.rows[index];
         if row.is_draft() || row.kind == SignalKind::Reaction || row.arrived > 0 {
             return;
@@ -572,8 +572,9 @@ fn never_two(world: &World, moment: &Moment) -> bool {
 
 /// A draft whose message nothing took the place of is followed by an answer that says that it may be a copy.
 fn drafts_leave_no_copy(world: &World, moment: &Moment) -> bool {
-    let is_orphan = moment.rows.iter().any(|row| row.is_draft() && row.is_seen());
-    let is_beside = |row: &Row| !row.in_place || moment.obligation.is_draft_lost();
+    let is_deferral_left = |row: &Row| !row.is_final() && !row.is_draft() && row.status == Status::Dead;
+    let is_orphan = moment.rows.iter().any(|row| (row.is_draft() || is_deferral_left(row)) && row.is_seen());
+    let is_beside = |row: &Row| !row.in_place || moment.obligation.has_lost_message();
     let unlabelled = |row: &Row| row.is_final() && row.kind == SignalKind::Reply && is_beside(row) && row.seen.0 > 0;
     let may_be = world.policy.on_unknown != OnUnknown::Label && !world.idempotent;
     let was_cut = moment.rows.iter().any(|row| row.arrived > 0);

@@ -80,7 +80,9 @@ async fn an_edit_that_was_lost_is_done_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_refusal_for_good_is_not_tried_again() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
-    let gateway = between(&double, &agent).start().await;
+    // The answer and the ladder's words are one try each; a draft would be another message.
+    let quiet = telegram(&double, "streaming = \"off\"");
+    let gateway = Gateway::builder().config(&quiet).config(&agent.section()).start().await;
     let ada = double.person("Ada");
 
     ada.says("hello");

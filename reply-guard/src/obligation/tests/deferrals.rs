@@ -177,6 +177,20 @@ fn a_turn_that_waits_for_the_run_that_pays_its_debt_is_not_given_up() {
     assert_eq!(turn.on(Event::Begin), ["run 2"]);
 }
 
+/// A20. The deferral may stay beside the answer, which says so.
+#[test]
+fn an_answer_after_a_deferral_in_doubt_may_look_like_a_second_one() {
+    let mut turn = Turn::running();
+    turn.ticks(SOFT);
+    assert!(!turn.obligation.has_lost_message());
+    turn.lost(false);
+    turn.shown_as("d2");
+
+    assert!(turn.obligation.has_lost_message());
+    assert_eq!(turn.obligation.draft_place(), DraftPlace::Message("d2"));
+    assert_eq!(turn.on(reply("done")), ["send 2 for d2: done"]);
+}
+
 /// B1.
 #[test]
 fn a_deferral_in_doubt_holds_up_no_answer() {

@@ -109,7 +109,7 @@ fn a_draft_that_was_refused_stands_nowhere() {
 
     assert_eq!(turn.on(Event::Refused { claim: CLAIM, reason: "403".to_owned() }), no_effects());
     assert_eq!(turn.obligation.draft_message(), None);
-    assert!(!turn.obligation.is_draft_lost());
+    assert!(!turn.obligation.has_lost_message());
 }
 
 /// D7. The platform says which message it is.
@@ -131,10 +131,10 @@ fn a_draft_of_unknown_fate_is_lost_where_it_could_show_twice() {
     let mut turn = drafting();
     assert_eq!(turn.on(lost(false)), no_effects());
 
-    assert!(turn.obligation.is_draft_lost());
+    assert!(turn.obligation.has_lost_message());
     assert_eq!(turn.obligation.draft_place(), DraftPlace::Nowhere);
     assert_eq!(turn.on(reply("done")), ["send 1: done"]);
-    assert!(turn.obligation.is_draft_lost());
+    assert!(turn.obligation.has_lost_message());
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn a_draft_in_doubt_that_is_too_old_is_lost() {
     let mut turn = drafting().after([lost(true)]);
     turn.on(Event::Expired { claim: CLAIM, reason: "no route".to_owned() });
 
-    assert!(turn.obligation.is_draft_lost());
+    assert!(turn.obligation.has_lost_message());
 }
 
 /// D1.
