@@ -237,9 +237,9 @@ impl Matrix {
     /// Takes one draft from their budget.
     fn may_draft(&self) -> Result<(), DeliveryError> {
         if let Err(wait) = self.budget.take(self.options.draft_rate, self.clock.now()) {
-            return Err(DeliveryError::Limited {
-                retry_after: wait.max(DRAFT_PAUSE),
-                scope: Scope::Account,
+            // The homeserver would take a message.
+            return Err(DeliveryError::NotSent {
+                retry_after: Some(wait.max(DRAFT_PAUSE)),
                 detail: "the budget of drafts is used up".to_owned(),
             });
         }

@@ -210,7 +210,9 @@ impl Core {
         crash_point!("attempt_ended" if !is_draft);
         crash_point!("draft_attempt_ended" if is_draft);
         self.log_attempt(&attempted, &result, now);
-        self.note_health(&conversation.channel, &result);
+        if !is_draft || result.is_ok() {
+            self.note_health(&conversation.channel, &result);
+        }
         self.end_attempt_in_the_end(&record, number, &result, is_idempotent(&record, channel.as_ref())).await;
         crash_point!("draft_noted" if is_draft);
         if self.address(conversation) != *conversation {
@@ -440,9 +442,7 @@ impl Core {
             }
             DeliveryError::Limited { retry_after, scope, .. } => {
                 let pause = retry_after.max(LEAST_LIMIT);
-                if !record.is_draft() {
-                    self.block(BlockedScope::of(&record.conversation, &scope, at + pause)).await?;
-                }
+                self.block(BlockedScope::of(&record.conversation, &scope, at + pause)).await?;
                 // Waiting out a limit costs no attempt.
                 (not_sent, DeliveryChange { attempts: record.attempts.saturating_sub(1), ..again(pause) })
             }

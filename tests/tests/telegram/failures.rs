@@ -81,8 +81,8 @@ async fn an_edit_that_was_lost_is_done_again() {
 async fn a_refusal_for_good_is_not_tried_again() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
     // The answer and the ladder's words are one try each; a draft would be another message.
-    let quiet = telegram(&double, "streaming = \"off\"");
-    let gateway = Gateway::builder().config(&quiet).config(&agent.section()).start().await;
+    let quiet = crate::telegram(&double, "streaming = \"off\"");
+    let gateway = rejoinder_tests::Gateway::builder().config(&quiet).config(&agent.section()).start().await;
     let ada = double.person("Ada");
 
     ada.says("hello");
@@ -138,5 +138,5 @@ async fn a_poisonous_update_blocks_nobody() {
     double.all_confirmed().await;
 
     assert_eq!(agent.calls().len(), 1);
-    assert!(gateway.open_turns().is_empty());
+    eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
 }
