@@ -226,7 +226,8 @@ impl Intake {
         self.open(id, Arc::new(event), agent, expectation, seat)
     }
 
-    /// Opens a turn, and begins it when it has its seat or needs none, and nothing more of it may follow.
+    /// Opens a turn, and begins it when it has its seat and nothing more of it may follow. A command needs no seat,
+    /// and is complete with its words.
     fn open(
         &self,
         id: TurnId,
@@ -238,7 +239,7 @@ impl Intake {
         let now = self.core.clock.now();
         let policy = self.core.settings.policies.of(&event.conversation.channel, event.chat);
         let mut obligation = Obligation::open(expectation, policy, event.patience, now);
-        let begins = (seat.is_some() || &*agent == commands::AGENT) && event.more_within.is_none();
+        let begins = &*agent == commands::AGENT || (seat.is_some() && event.more_within.is_none());
         let run = begins.then(|| begin(&mut obligation, policy, &agent, now)).flatten();
         let run_start = run.as_ref().map(|run| RunStart { turn: id, number: 1, agent: run.agent.clone(), at: now });
         let turn = NewTurn {

@@ -51,7 +51,7 @@ pub use channel::{
     Receipts, Resend, Support, TextLimit, TextUnit,
 };
 pub use clock::{Clock, SharedClock, SystemClock};
-pub use commands::{COMMANDS, CommandHelp};
+pub use commands::{AGENT as GATEWAY_AGENT, COMMANDS, CommandHelp};
 pub use delivery::{Action, Class, Content, Delivery, DeliveryError, Receipt, Scope};
 pub use engine::{Engine, Parts};
 pub use event::{Amends, Directed, EventKind, InboundEvent, Sender, SenderKind};

@@ -66,6 +66,7 @@ macro_rules! store_conformance {
             nobody_changes_what_another_one_said
             what_continues_is_added_to_its_turn
             what_continues_too_late_is_a_turn_of_its_own
+            what_continues_a_command_is_kept
             a_chat_that_moves_takes_everything_along
             a_chat_that_moves_to_one_that_is_known_becomes_one_with_it
             the_message_of_a_draft_is_kept
