@@ -18,7 +18,7 @@ use rejoinder_core::{
     Policy, Reply, RunEvents, Rung, Settings, SharedClock, Store, SystemClock, Words,
 };
 use rejoinder_store::{OpenOptions, SqliteStore};
-use rejoinder_webhook::{CallbackSettings, WebhookAdapter, WebhookSettings};
+use rejoinder_webhook::{CallbackSettings, FormerHooks, ResultKeys, WebhookAdapter, WebhookSettings};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, redirect};
 use serde_json::Value;
 use sha2::Sha256;
@@ -82,6 +82,28 @@ pub(crate) struct Hook {
     _directory: TempDir,
 }
 
+async fn engine(
+    store: &Arc<SqliteStore>,
+    clock: &SharedClock,
+    channels: Vec<Arc<dyn ChannelAdapter>>,
+    agent: &Arc<Scripted>,
+) -> Engine {
+    Engine::start(Parts {
+        store: Arc::clone(store) as _,
+        clock: Arc::clone(clock),
+        channels,
+        agents: HashMap::from([(AgentName::from("main"), Arc::clone(agent) as Arc<dyn AgentRuntime>)]),
+        settings: settings(),
+    })
+    .await
+    .expect("a store that works")
+}
+
+fn former(keys: &ResultKeys, clock: &SharedClock, engine: &Engine) -> FormerHooks {
+    let (keys, clock, engine) = (keys.clone(), Arc::clone(clock), engine.clone());
+    FormerHooks { keys, public_url: None, clock, intake: Box::new(move |channel| engine.intake(channel)) }
+}
+
 impl Hook {
     pub(crate) async fn start() -> Self {
         Self::with(None).await
@@ -99,12 +121,14 @@ impl Hook {
         let clock: SharedClock = Arc::new(SystemClock);
         let client = Client::builder().redirect(redirect::Policy::none()).build().expect("a client");
         let hang_up = CancellationToken::new();
+        let keys = ResultKeys::new(&"kept by the gateway".into());
         let hook = Arc::new(
             WebhookAdapter::new(WebhookSettings {
                 name: "siri".to_owned(),
                 token: Some(TOKEN.into()),
                 signing_secret: Some(SIGNING_SECRET.into()),
                 hub_secret: Some(HUB_SECRET.into()),
+                result_keys: keys.clone(),
                 wait: Duration::from_secs(25),
                 body_limit: BODY_LIMIT,
                 conversation: None,
@@ -118,23 +142,33 @@ impl Hook {
         );
         let agent =
             Arc::new(Scripted { going_on: Semaphore::new(0), waiting: watch::Sender::new(0), runs: AtomicU32::new(0) });
-        let engine = Engine::start(Parts {
-            store: Arc::clone(&store) as _,
-            clock: Arc::clone(&clock),
-            channels: vec![Arc::clone(&hook) as _],
-            agents: HashMap::from([(AgentName::from("main"), Arc::clone(&agent) as Arc<dyn AgentRuntime>)]),
-            settings: settings(),
-        })
-        .await
-        .expect("a store that works");
+        let engine = engine(&store, &clock, vec![Arc::clone(&hook) as _], &agent).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
-        let router = rejoinder_webhook::router([Arc::clone(&hook)]);
+        let router = rejoinder_webhook::router([Arc::clone(&hook)], former(&keys, &clock, &engine));
         tokio::spawn(async move { axum::serve(listener, router).await });
         while hook.health().inbound_at.is_none() {
             tokio::task::yield_now().await;
         }
         Self { address, client, hang_up, engine, store, agent, _directory: directory }
+    }
+
+    /// The gateway is stopped, and started again without this hook.
+    pub(crate) async fn is_removed(&mut self) {
+        self.engine.stop(Duration::ZERO).await;
+        let clock: SharedClock = Arc::new(SystemClock);
+        self.engine = engine(&self.store, &clock, Vec::new(), &self.agent).await;
+        let keys = ResultKeys::new(&"kept by the gateway".into());
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        self.address = listener.local_addr().expect("bound");
+        let router = rejoinder_webhook::router([], former(&keys, &clock, &self.engine));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+    }
+
+    /// An address of before, as it reads now.
+    pub(crate) fn now_at(&self, url: &str) -> String {
+        let path = url.find("/hooks/").expect("the address of a hook");
+        format!("http://{}{}", self.address, &url[path..])
     }
 
     /// A post to the hook, without credentials.
