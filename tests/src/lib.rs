@@ -10,12 +10,14 @@
 mod agent;
 mod asking;
 mod browser;
+mod chat;
 mod gateway;
 mod hook;
 mod wait;
 
 pub use agent::{Call, ModelServer, Script, ScriptedAgent};
 pub use browser::Browser;
+pub use chat::Chat;
 pub use gateway::{Gateway, GatewayBuilder};
 pub use hook::{Hook, Reply};
 pub use wait::{PATIENCE, eventually};

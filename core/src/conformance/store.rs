@@ -97,6 +97,8 @@ macro_rules! store_conformance {
             what_is_due_is_found
             what_is_open_is_found
             the_next_wake_is_the_earliest
+            what_belongs_to_an_absent_channel_waits
+            what_is_due_on_an_absent_channel_is_due_when_it_is_back
             a_view_shows_the_latest_signal
             a_view_shows_no_half_signal
             views_are_of_one_conversation_oldest_first

@@ -316,8 +316,22 @@ impl TestGateway {
         explain(&self.dossier(turn).await, self.clock.now()).to_string()
     }
 
-    pub(crate) fn forget_channel(&mut self, channel: &ChannelId) {
-        self.channels.retain(|(known, _)| known != channel);
+    /// From the next start on there is no such channel.
+    pub(crate) fn forget_channel(&mut self, channel: &ChannelId) -> Capabilities {
+        let index = self.channels.iter().position(|(known, _)| known == channel).expect("it is known");
+        self.channels.remove(index).1
+    }
+
+    /// From the next start on there is this channel.
+    pub(crate) fn know_channel(&mut self, channel: &ChannelId, capabilities: Capabilities) {
+        self.channels.push((channel.clone(), capabilities));
+    }
+
+    /// From the next start on there is no agent `name`, and `instead` is everybody's.
+    pub(crate) fn rename_agent(&mut self, name: &'static str, instead: &'static str) {
+        let agent = self.agents.remove(name).expect("it is known");
+        self.agents.insert(instead, agent);
+        self.settings.default_agent = AgentName::from(instead);
     }
 
     /// Answers that were refused half-way, with words of the ladder after them, are in order.
@@ -411,6 +425,7 @@ impl TestGateway {
         self.life.is_buried().await;
         let backlog = self.store.backlog().await.expect("readable");
         let turns = self.turns().await;
+        assert_eq!(backlog.absent, 0, "turns wait for channels that are not there");
         let open: Vec<_> = turns.iter().filter(|turn| turn.ended_at.is_none()).collect();
         assert_eq!((backlog.open, backlog.waiting, backlog.pending_deliveries), (0, 0, 0), "open: {open:#?}");
         assert!(self.store.running(None, 1).await.expect("readable").is_empty(), "a run is in flight");

@@ -4,6 +4,7 @@
 //! To add a test: a function in the module of what it is about. [`TestGateway`](gateway::TestGateway)
 //! checks the promise when it comes to rest, and insists on being asked.
 
+mod absent;
 mod access;
 mod amends;
 mod answers;

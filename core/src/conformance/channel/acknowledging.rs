@@ -16,8 +16,8 @@ use crate::{
     AgentName, ChannelId, ConversationId, ConversationRef, Engine, Line, Parts, Policies, SessionId, Settings, Store,
     StoreError, SystemClock, Timestamp, TurnId, TurnView, Words,
     store::{
-        Backlog, BlockedScope, Commit, CursorMove, DeliveryRecord, Dossier, NewEvent, Stored, Transition, TurnFilter,
-        TurnRecord, TurnSummary, WaitingTurn,
+        AbsentChannel, Backlog, BlockedScope, Commit, CursorMove, DeliveryRecord, Dossier, NewEvent, Stored,
+        Transition, TurnFilter, TurnRecord, TurnSummary, WaitingTurn,
     },
 };
 
@@ -89,6 +89,9 @@ impl Store for Door {
     }
     async fn commit(&self, _transition: Transition) -> Result<Commit, StoreError> {
         Ok(Commit::Done)
+    }
+    async fn set_channels(&self, _channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
+        Ok(Vec::new())
     }
     async fn block(&self, _blocked: BlockedScope) -> Result<(), StoreError> {
         Ok(())
