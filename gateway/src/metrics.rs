@@ -37,6 +37,11 @@ pub(crate) fn recorder() -> PrometheusHandle {
 
 fn describe() {
     describe_counter!("rejoinder_events_total", Unit::Count, "Events taken in, by channel and what became of them");
+    describe_counter!(
+        "rejoinder_refused_events_total",
+        Unit::Count,
+        "Events that the store refuses, by channel: at most that they came is kept"
+    );
     describe_counter!("rejoinder_hook_requests_total", Unit::Count, "Requests to hooks, by hook and HTTP status");
     describe_counter!(
         "rejoinder_settled_turns_total",

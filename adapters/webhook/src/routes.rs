@@ -115,7 +115,7 @@ pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>, former: Form
         (status = 409, description = "The key was used with another body", body = schema::Problem, content_type = "application/problem+json"),
         (status = 413, description = "The body is too large", body = schema::Problem, content_type = "application/problem+json"),
         (status = 415, description = "The body's type is not taken", body = schema::Problem, content_type = "application/problem+json"),
-        (status = 422, description = "The message is empty, or a field cannot be used", body = schema::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "The message is empty or cannot be stored, or a field cannot be used", body = schema::Problem, content_type = "application/problem+json"),
         (status = 503, description = "Nothing can be taken in now", body = schema::Problem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
     ),
@@ -231,6 +231,13 @@ impl WebhookAdapter {
                 }
                 reader.replay(turn, request.as_ref(), watch).await
             }
+            Accepted::Refused => Err(cannot_be_stored()),
+            // Only that it came could be kept.
+            Accepted::Duplicate { turn: None, text, .. }
+                if request.as_ref().is_some_and(|request| request.text != text) =>
+            {
+                Err(cannot_be_stored())
+            }
             // Kept for an operator, and owed nothing: there is nothing to say and nothing to come.
             Accepted::Kept | Accepted::Duplicate { turn: None, .. } => Ok(StatusCode::NO_CONTENT.into_response()),
         }
@@ -277,6 +284,11 @@ impl Requested {
             attachments: event.attachments.clone(),
         }
     }
+}
+
+fn cannot_be_stored() -> Problem {
+    let detail = "the message cannot be stored as it is: it is not answered, and sending it again does not help";
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "cannot-be-stored", "The message cannot be stored", detail)
 }
 
 fn key_reused(turn: TurnId) -> Problem {

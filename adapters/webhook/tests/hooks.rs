@@ -201,6 +201,22 @@ async fn a_signed_request_is_answered_once_and_its_result_has_an_address_that_op
     hook.stop().await;
 }
 
+/// E3. What the store refuses is not answered, and its caller is told so, with its key as without; the next one is.
+#[tokio::test]
+async fn a_message_that_the_store_refuses_costs_itself_only() {
+    let hook = Hook::refusing().await;
+    let poison = || hook.post().header("idempotency-key", "k1").body("say poison");
+
+    for _ in 0..2 {
+        let refused = hook.send(poison()).await;
+        assert_eq!(refused.status, 422, "{refused:?}");
+        assert!(json_of(&refused)["type"].as_str().unwrap().ends_with("cannot-be-stored"), "{refused:?}");
+    }
+
+    assert_eq!(json_of(&hook.send(hook.post().body("say hello")).await)["reply"], "hello");
+    hook.stop().await;
+}
+
 /// M6. The address of a result is good also when its hook is not configured any more, before the answer and after it;
 /// nothing else of the hook is.
 #[tokio::test]

@@ -15,6 +15,7 @@ use rejoinder_core::{
     SenderKind, Settings, SharedClock, SignalKind, Store, TurnId, Via, Words,
     conformance::{
         clock::TestClock,
+        refusing::{Refuses, Refusing},
         scripted::{Platform, Script, ScriptedAgent, ScriptedChannel, Seen, capabilities},
     },
     explain::explain,
@@ -130,6 +131,8 @@ pub(crate) struct Made {
     pub(crate) policies: Policies,
     pub(crate) seats: usize,
     pub(crate) delivery_lifetime: Duration,
+    /// What the store refuses of the first thing that is said.
+    pub(crate) refuses: Option<Refuses>,
     pub(crate) agents: Vec<(&'static str, Employing)>,
 }
 
@@ -143,6 +146,7 @@ impl Made {
             policies: Policies::new(policy()),
             seats: 64,
             delivery_lifetime: secs(24 * 3600),
+            refuses: None,
             agents: Vec::new(),
         }
     }
@@ -188,6 +192,8 @@ pub(crate) struct TestGateway {
     pub(crate) platform: Arc<Platform>,
     pub(crate) store: Arc<SqliteStore>,
     pub(crate) life: Arc<Life>,
+    /// The store, as the gateway has it.
+    reached: Arc<dyn Store>,
     agents: HashMap<&'static str, Arc<ScriptedAgent>>,
     channels: Vec<(ChannelId, Capabilities)>,
     settings: Settings,
@@ -218,6 +224,7 @@ impl TestGateway {
         let options =
             OpenOptions { clock: Arc::clone(&shared), ..OpenOptions::new(directory.path().join("rejoinder.db")) };
         let store = Arc::new(SqliteStore::open(options).await.expect("the database opens"));
+        let reached = Refusing::perhaps(Arc::clone(&store) as Arc<dyn Store>, made.refuses);
         let mut channels = made.channels;
         channels.push((main_channel(), made.capabilities));
         let settings = Settings {
@@ -237,6 +244,7 @@ impl TestGateway {
             clock,
             platform: Platform::new(),
             store,
+            reached,
             life: Arc::default(),
             agents,
             channels,
@@ -272,7 +280,7 @@ impl TestGateway {
             (AgentName::from(*name), Arc::new(agent) as Arc<dyn AgentRuntime>)
         });
         let parts = Parts {
-            store: Arc::new(Reached { life: Arc::clone(life), store: Arc::clone(&self.store) as Arc<dyn Store> }),
+            store: Arc::new(Reached { life: Arc::clone(life), store: Arc::clone(&self.reached) }),
             clock: Arc::clone(&self.clock) as SharedClock,
             channels: channels.collect(),
             agents: agents.collect(),

@@ -19,6 +19,7 @@ mod gateway;
 mod life;
 mod limits;
 mod moves;
+mod poison;
 mod restarts;
 mod rows;
 mod store;

@@ -16,6 +16,7 @@ use hmac::{Hmac, Mac};
 use rejoinder_core::{
     AgentError, AgentName, AgentRuntime, AgentTurn, Cause, ChannelAdapter, Engine, Ladder, Outcome, Parts, Policies,
     Policy, Reply, RunEvents, Rung, Settings, SharedClock, Store, SystemClock, Words,
+    conformance::refusing::{Refuses, Refusing},
 };
 use rejoinder_store::{OpenOptions, SqliteStore};
 use rejoinder_webhook::{CallbackSettings, FormerHooks, ResultKeys, WebhookAdapter, WebhookSettings};
@@ -83,13 +84,13 @@ pub(crate) struct Hook {
 }
 
 async fn engine(
-    store: &Arc<SqliteStore>,
+    store: Arc<dyn Store>,
     clock: &SharedClock,
     channels: Vec<Arc<dyn ChannelAdapter>>,
     agent: &Arc<Scripted>,
 ) -> Engine {
     Engine::start(Parts {
-        store: Arc::clone(store) as _,
+        store,
         clock: Arc::clone(clock),
         channels,
         agents: HashMap::from([(AgentName::from("main"), Arc::clone(agent) as Arc<dyn AgentRuntime>)]),
@@ -106,14 +107,19 @@ fn former(keys: &ResultKeys, clock: &SharedClock, engine: &Engine) -> FormerHook
 
 impl Hook {
     pub(crate) async fn start() -> Self {
-        Self::with(None).await
+        Self::with(None, None).await
+    }
+
+    /// One whose store refuses the first thing that is said.
+    pub(crate) async fn refusing() -> Self {
+        Self::with(None, Some(Refuses::Words)).await
     }
 
     pub(crate) async fn with_callback(callback: CallbackSettings) -> Self {
-        Self::with(Some(callback)).await
+        Self::with(Some(callback), None).await
     }
 
-    async fn with(callback: Option<CallbackSettings>) -> Self {
+    async fn with(callback: Option<CallbackSettings>, refuses: Option<Refuses>) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let store = Arc::new(
             SqliteStore::open(OpenOptions::new(directory.path().join("test.db"))).await.expect("a new database"),
@@ -142,7 +148,8 @@ impl Hook {
         );
         let agent =
             Arc::new(Scripted { going_on: Semaphore::new(0), waiting: watch::Sender::new(0), runs: AtomicU32::new(0) });
-        let engine = engine(&store, &clock, vec![Arc::clone(&hook) as _], &agent).await;
+        let reached = Refusing::perhaps(Arc::clone(&store) as _, refuses);
+        let engine = engine(reached, &clock, vec![Arc::clone(&hook) as _], &agent).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
         let router = rejoinder_webhook::router([Arc::clone(&hook)], former(&keys, &clock, &engine));
@@ -157,7 +164,7 @@ impl Hook {
     pub(crate) async fn is_removed(&mut self) {
         self.engine.stop(Duration::ZERO).await;
         let clock: SharedClock = Arc::new(SystemClock);
-        self.engine = engine(&self.store, &clock, Vec::new(), &self.agent).await;
+        self.engine = engine(Arc::clone(&self.store) as _, &clock, Vec::new(), &self.agent).await;
         let keys = ResultKeys::new(&"kept by the gateway".into());
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         self.address = listener.local_addr().expect("bound");
