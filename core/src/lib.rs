@@ -43,7 +43,8 @@ mod worker;
 
 pub use access::{Access, AllowList, DirectPolicy, GroupPolicy};
 pub use agent::{
-    AgentError, AgentFile, AgentName, AgentRuntime, AgentTurn, Line, RunEvent, RunEvents, SendResult, Speaker, Usage,
+    AgentError, AgentFile, AgentName, AgentRuntime, AgentTurn, Deferred, Line, RunEvent, RunEvents, SendResult,
+    Speaker, Usage,
 };
 pub use backoff::Backoff;
 pub use channel::{

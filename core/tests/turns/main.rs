@@ -13,6 +13,7 @@ mod commands;
 mod crashes;
 mod crowd;
 mod deadlines;
+mod deferrals;
 mod deliveries;
 mod drafts;
 mod gateway;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use rejoinder_tests::{Chat, Gateway, GatewayBuilder, Hook, Reply, Script, ScriptedAgent, eventually};
+use serde_json::json;
 use standardwebhooks::Webhook;
 use tokio::sync::Notify;
 
@@ -162,4 +163,30 @@ async fn the_result_of_a_removed_hook_is_read_at_its_address() {
     assert_eq!((result.state(), result.words()), ("answered", "echo hello"));
     let without = url.split('?').next().expect("an address");
     assert_eq!(Reply::of(gateway.http().get(without)).await.status, 404);
+}
+
+/// H3: a model that remembers nothing pays its debt, because it is told of it; and its promise is in what it is told of
+/// the conversation.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_model_that_remembers_nothing_pays_the_debt_that_it_made() {
+    let agent = ScriptedAgent::start(|call, _| match call.told() {
+        told if told.contains("The time that you named has come") => {
+            assert!(told.contains("said “Soon.”"), "{told}");
+            Script::Replies("Here it is.".to_owned())
+        }
+        told if told.contains("later") => Script::Calls("defer".to_owned(), json!({ "note": "Soon.", "seconds": 2 })),
+        _ => Script::Replies(call.body["messages"].to_string()),
+    })
+    .await;
+    let gateway = with(&agent).start().await;
+    let hook = gateway.hook("test", TOKEN);
+
+    let deferred = Reply::of(hook.said_in("desk", "later")).await;
+    let meanwhile = Reply::of(hook.said_in("desk", "meanwhile")).await;
+    let paid = hook.comes_to_rest(&deferred.turn()).await;
+
+    assert_eq!((deferred.state(), deferred.words()), ("deferred", "Soon."));
+    assert!(meanwhile.words().contains("Soon."), "{meanwhile:?}");
+    assert_eq!((paid.state(), paid.words()), ("answered", "Here it is."));
+    assert_eq!(agent.calls().len(), 3);
 }
