@@ -50,6 +50,15 @@ pub struct AgentFile {
     pub bytes: Option<Vec<u8>>,
 }
 
+/// What an agent said when it put its answer off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deferred {
+    /// What the person was told, where the agent said it; else they were told something in the operator's words.
+    pub note: Option<String>,
+    /// When it did so.
+    pub at: Timestamp,
+}
+
 /// A turn, as it is put before an agent.
 #[derive(Clone, Debug)]
 pub struct AgentTurn {
@@ -63,6 +72,9 @@ pub struct AgentTurn {
     pub session: SessionId,
     /// How often this agent was given the turn, this time included.
     pub attempt: u32,
+    /// There when the agent has put its answer to this turn off: the time that it named has come, and it owes the
+    /// answer now.
+    pub deferred: Option<Deferred>,
     /// Who said it.
     pub sender: Sender,
     /// What was said.
@@ -73,7 +85,8 @@ pub struct AgentTurn {
     pub attachments: Vec<AgentFile>,
     /// The text that it replies to.
     pub quoted: Option<String>,
-    /// What was said before, oldest first; at most [`AgentRuntime::history`] lines.
+    /// What was said before, oldest first; at most [`AgentRuntime::history`] lines. When the answer was put off, what
+    /// was asked and what the person was told then is among it.
     pub history: Vec<Line>,
     /// What the frontend can do.
     pub capabilities: Capabilities,

@@ -15,8 +15,8 @@ use crate::{
     store::{NewSession, RunEnd, StoreError, TurnRecord},
 };
 
-/// The name that a command's turn carries in place of an agent's.
-pub(crate) const AGENT: &str = "gateway";
+/// The name that a command's turn carries in place of an agent's. No agent has it.
+pub const AGENT: &str = "gateway";
 
 /// A command, for a platform that lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +104,9 @@ impl Core {
             detail: None,
             usage: None,
         };
-        let mut along = Along { run_ended: Some(run_ended), ..Along::default() };
+        // An earlier version could store a command without a run.
+        let run_ended = (command_turn.runs > 0).then_some(run_ended);
+        let mut along = Along { run_ended, ..Along::default() };
         let mut steps = Vec::new();
         let words = match Command::parse(&command_turn.event.text) {
             _ if command_turn.event.kind == EventKind::Stranger => "stranger",

@@ -12,6 +12,7 @@ use crate::{
     conversation::Conversations,
     hub::Hub,
     outbox::{dispatcher::Lanes, gate::RateGate, hints::Drafts},
+    store::AbsentChannel,
     sweep::Alarm,
 };
 
@@ -130,6 +131,10 @@ impl Engine {
     /// When the store cannot be read or written.
     pub async fn start(parts: Parts) -> Result<Self, StoreError> {
         let Parts { store, clock, channels, agents, settings } = parts;
+        let names: Vec<ChannelId> = channels.iter().map(|adapter| adapter.channel().clone()).collect();
+        for AbsentChannel { channel, turns, deliveries } in store.set_channels(&names).await? {
+            warn!(%channel, turns, deliveries, "a channel is not configured, and this waits until it is again");
+        }
         let blocked = store.blocked(clock.now()).await?;
         let core = Arc::new(Core {
             conversations: Conversations::new(settings.max_concurrent_turns),

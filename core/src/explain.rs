@@ -16,7 +16,7 @@ use std::fmt::{self, Write as _};
 
 use self::words::{clip, rfc3339, span, until};
 use crate::{
-    Cause, Directed, Expectation, Rung, SenderKind, Settlement, State, Timestamp, TurnId, Via, commands,
+    Cause, ChannelId, Directed, Expectation, Rung, SenderKind, Settlement, State, Timestamp, TurnId, Via, commands,
     event::WITHDRAWN,
     store::{DeliveryRecord, DeliveryState, Dossier},
 };
@@ -71,6 +71,9 @@ impl fmt::Display for Explanation {
 fn headline(dossier: &Dossier) -> String {
     let took = dossier.ended_at.map(|at| span(at.since(dossier.accepted_at))).unwrap_or_default();
     let obligation = &dossier.turn.obligation;
+    if dossier.absent && dossier.ended_at.is_none() {
+        return format!("Its channel {} is not configured now: it waits for it.", channel(dossier));
+    }
     match obligation.state() {
         State::Settled(Settlement::Signal { signal, via, .. }) => match via {
             _ if &*dossier.turn.agent == commands::AGENT => {
@@ -132,6 +135,12 @@ fn owed(dossier: &Dossier) -> String {
 
 fn next(dossier: &Dossier, now: Timestamp) -> String {
     let obligation = &dossier.turn.obligation;
+    if dossier.absent {
+        return format!(
+            "Nothing until {} is configured again: at that start it goes on from where it is, however late that is.",
+            channel(dossier)
+        );
+    }
     match obligation.state() {
         State::Settled(_) => match unsent(dossier) {
             Some(delivery) if delivery.is_copy => {
@@ -154,6 +163,10 @@ fn next(dossier: &Dossier, now: Timestamp) -> String {
         },
         State::Open | State::Deferred => work(dossier, now),
     }
+}
+
+fn channel(dossier: &Dossier) -> &ChannelId {
+    &dossier.turn.event.conversation.channel
 }
 
 /// What the agent's work, or the wait for it, leads to.

@@ -1,13 +1,15 @@
 //! Where events come in: one transaction, and only then the platform is acknowledged.
 
-use std::sync::Arc;
+use std::{panic::AssertUnwindSafe, sync::Arc};
 
+use futures_util::FutureExt;
 use rejoinder_guard::{Effect, Event, Expectation, Obligation};
 use tokio::sync::broadcast;
+use tracing::error;
 
 use crate::{
-    AgentName, Amends, ChannelId, ConversationId, ConversationRef, EventId, EventKind, InboundEvent, Policy, SessionId,
-    SharedClock, StoreError, Timestamp, TurnId, TurnView, commands,
+    AgentName, Amends, ChannelId, ConversationId, ConversationRef, EventId, EventKind, InboundEvent, Policy, Sender,
+    SessionId, SharedClock, StoreError, Timestamp, TurnId, TurnView, commands,
     conversation::Seat,
     crash::crash_point,
     engine::Core,
@@ -26,6 +28,9 @@ pub enum Accepted {
     Amended(TurnId),
     /// It is kept, and given to nobody.
     Kept,
+    /// The store does not take it as it is, and will not: at most that it came is kept. It is nobody's turn, and to be
+    /// acknowledged: it would come again and again.
+    Refused,
     /// It was accepted before.
     Duplicate {
         /// The turn it became then.
@@ -95,7 +100,7 @@ impl Intake {
         let watch = match &accepted {
             Accepted::Turn(_) => Some(watch),
             Accepted::Duplicate { turn: Some(turn), .. } | Accepted::Amended(turn) => Some(self.watch(*turn)),
-            Accepted::Duplicate { turn: None, .. } | Accepted::Kept => None,
+            Accepted::Duplicate { turn: None, .. } | Accepted::Kept | Accepted::Refused => None,
         };
         Ok((accepted, watch))
     }
@@ -105,10 +110,11 @@ impl Intake {
         accepted.pop().ok_or_else(|| StoreError::Failed("the store gave no answer".to_owned()).into())
     }
 
-    /// Accepts events in order, together with where the channel's cursor `name` stands after them.
+    /// Accepts events in order, together with where the channel's cursor `name` stands after them. An event that the
+    /// store will not take costs itself only; see [`Accepted::Refused`].
     ///
     /// # Errors
-    /// When none of them was accepted.
+    /// When they cannot be accepted now. What was accepted of them is a duplicate at the next try.
     pub async fn accept_all(
         &self,
         events: Vec<InboundEvent>,
@@ -134,8 +140,64 @@ impl Intake {
         }
         // In a task of its own: what was stored is acted on also when the caller is gone meanwhile.
         let intake = self.clone();
-        let accepting = self.core.work.spawn(async move { intake.accept_all_of(events, cursor).await });
+        let accepting = self.core.work.spawn(async move { intake.accept_what_can_be(events, cursor).await });
         accepting.await.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string()).into()))
+    }
+
+    /// Accepts events together, or one by one where the store refuses that.
+    async fn accept_what_can_be(
+        &self,
+        events: Vec<(TurnId, InboundEvent)>,
+        cursor: Option<CursorMove>,
+    ) -> Result<Vec<Accepted>, IntakeError> {
+        match self.accept_together(events.clone(), cursor.clone()).await {
+            Err(error) if is_refusal(&error) && !events.is_empty() => {}
+            result => return result,
+        }
+        let mut accepted = Vec::with_capacity(events.len());
+        for (id, event) in events {
+            accepted.push(self.accept_or_note(id, event).await?);
+        }
+        if cursor.is_some() {
+            self.accept_together(Vec::new(), cursor).await?;
+        }
+        Ok(accepted)
+    }
+
+    /// Accepts an event by itself. Where the store refuses it, keeps of it what the store takes, so that its key is
+    /// known: its payload, or nothing more than that it came.
+    async fn accept_or_note(&self, id: TurnId, event: InboundEvent) -> Result<Accepted, IntakeError> {
+        let error = match self.accept_together(vec![(id, event.clone())], None).await {
+            Err(error) if is_refusal(&error) => error,
+            result => return Ok(result?.pop().unwrap_or(Accepted::Kept)),
+        };
+        metrics::counter!("rejoinder_refused_events_total", "channel" => self.channel.to_string()).increment(1);
+        let (channel, event_id, revision) = (&self.channel, &event.external_id, event.revision);
+        for note in notes(&event) {
+            match self.accept_together(vec![(id, note)], None).await {
+                Ok(_) => {
+                    error!(%channel, event_id, revision, %error, "the store refuses an event: only that it came is kept");
+                    return Ok(Accepted::Refused);
+                }
+                // What the event says has nothing to do with another error.
+                Err(IntakeError::Store(StoreError::Failed(_))) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // Nothing is passed over for a store that takes nothing at all.
+        self.core.store.probe().await?;
+        error!(%channel, event_id, revision, %error, "the store refuses an event, and that it came: it is passed over");
+        Ok(Accepted::Refused)
+    }
+
+    /// Accepts events in one step. Something that panics over one of them is as good as a store that refuses it.
+    async fn accept_together(
+        &self,
+        events: Vec<(TurnId, InboundEvent)>,
+        cursor: Option<CursorMove>,
+    ) -> Result<Vec<Accepted>, IntakeError> {
+        let accepted = AssertUnwindSafe(self.accept_all_of(events, cursor)).catch_unwind().await;
+        accepted.unwrap_or_else(|_| Err(StoreError::Failed("taking it in panicked".to_owned()).into()))
     }
 
     async fn accept_all_of(
@@ -226,7 +288,8 @@ impl Intake {
         self.open(id, Arc::new(event), agent, expectation, seat)
     }
 
-    /// Opens a turn, and begins it when it has its seat or needs none, and nothing more of it may follow.
+    /// Opens a turn, and begins it when it has its seat and nothing more of it may follow. A command needs no seat,
+    /// and is complete with its words.
     fn open(
         &self,
         id: TurnId,
@@ -238,7 +301,7 @@ impl Intake {
         let now = self.core.clock.now();
         let policy = self.core.settings.policies.of(&event.conversation.channel, event.chat);
         let mut obligation = Obligation::open(expectation, policy, event.patience, now);
-        let begins = (seat.is_some() || &*agent == commands::AGENT) && event.more_within.is_none();
+        let begins = &*agent == commands::AGENT || (seat.is_some() && event.more_within.is_none());
         let run = begins.then(|| begin(&mut obligation, policy, &agent, now)).flatten();
         let run_start = run.as_ref().map(|run| RunStart { turn: id, number: 1, agent: run.agent.clone(), at: now });
         let turn = NewTurn {
@@ -369,6 +432,27 @@ impl Intake {
     pub fn clock(&self) -> &SharedClock {
         &self.core.clock
     }
+}
+
+/// Whether the store can write, and does not take this.
+const fn is_refusal(error: &IntakeError) -> bool {
+    matches!(error, IntakeError::Store(StoreError::Failed(_) | StoreError::Corrupt(_)))
+}
+
+/// What may be kept of an event that cannot be stored as it is, the most first.
+fn notes(event: &InboundEvent) -> [InboundEvent; 2] {
+    let bare = InboundEvent {
+        revision: event.revision,
+        kind: EventKind::Other,
+        ..InboundEvent::new(
+            event.conversation.clone(),
+            event.chat,
+            event.external_id.clone(),
+            Sender { name: None, username: None, ..event.sender.clone() },
+            event.received_at,
+        )
+    };
+    [InboundEvent { raw: event.raw.clone(), ..bare.clone() }, bare]
 }
 
 /// Begins a turn before it is stored, so that it is stored as running: a turn that ends the process is

@@ -228,7 +228,11 @@ impl Core {
                     }
                     Effect::Run { agent, attempt } => {
                         next.runs += 1;
-                        let agent = agent.map_or_else(|| next.agent.clone(), AgentName::from);
+                        let is_its_own = agent.is_none();
+                        let agent = agent.map_or_else(|| self.agent_of(&next), AgentName::from);
+                        if is_its_own && agent != next.agent {
+                            transition.audit.push(audit("rerouted", agent.to_string()));
+                        }
                         let run = Run { agent: agent.clone(), attempt, number: next.runs, started_at: now };
                         transition.runs_started.push(RunStart { turn: turn.id, number: next.runs, agent, at: now });
                         plan.decided.run = Some(run);
@@ -277,6 +281,12 @@ impl Core {
             plan.next = Some(next);
         }
         plan
+    }
+
+    /// The agent that a turn was routed to; where it is not configured any more, the one that its channel has now.
+    fn agent_of(&self, turn: &TurnRecord) -> AgentName {
+        let routed_to = Some(&turn.agent).filter(|agent| self.agents.contains_key(*agent));
+        routed_to.unwrap_or_else(|| self.settings.agent(&turn.event.conversation.channel)).clone()
     }
 
     /// Adds the deliveries of a cleared signal; returns what is known to have happened to them already.

@@ -43,7 +43,8 @@ mod worker;
 
 pub use access::{Access, AllowList, DirectPolicy, GroupPolicy};
 pub use agent::{
-    AgentError, AgentFile, AgentName, AgentRuntime, AgentTurn, Line, RunEvent, RunEvents, SendResult, Speaker, Usage,
+    AgentError, AgentFile, AgentName, AgentRuntime, AgentTurn, Deferred, Line, RunEvent, RunEvents, SendResult,
+    Speaker, Usage,
 };
 pub use backoff::Backoff;
 pub use channel::{
@@ -51,7 +52,7 @@ pub use channel::{
     Receipts, Resend, Support, TextLimit, TextUnit,
 };
 pub use clock::{Clock, SharedClock, SystemClock};
-pub use commands::{COMMANDS, CommandHelp};
+pub use commands::{AGENT as GATEWAY_AGENT, COMMANDS, CommandHelp};
 pub use delivery::{Action, Class, Content, Delivery, DeliveryError, Receipt, Scope};
 pub use engine::{Engine, Parts};
 pub use event::{Amends, Directed, EventKind, InboundEvent, Sender, SenderKind};

@@ -21,8 +21,8 @@ use crate::{ChannelId, ConversationId, ConversationRef, Line, SessionId, Timesta
 pub use accept::{CursorMove, NewEvent, NewTurn, Stored};
 pub use list::{TurnFilter, TurnListState, TurnSummary};
 pub use record::{
-    AttemptRecord, AuditEntry, Backlog, BlockedScope, DeliveryRecord, DeliveryState, Dossier, RunRecord, TurnRecord,
-    WaitingTurn,
+    AbsentChannel, AttemptRecord, AuditEntry, Backlog, BlockedScope, DeliveryRecord, DeliveryState, Dossier, RunRecord,
+    TurnRecord, WaitingTurn,
 };
 pub use transition::{
     AttemptEnd, AttemptStart, Commit, DeliveryChange, NewDelivery, NewSession, RunEnd, RunStart, TranscriptLine,
@@ -61,6 +61,15 @@ pub trait Store: Send + Sync + 'static {
     /// # Errors
     /// When nothing was changed, for another reason than a conflict.
     async fn commit(&self, transition: Transition) -> Result<Commit, StoreError>;
+
+    /// Says which channels there are, from now on. What is not done yet on any other one waits until its channel is
+    /// among them again: it is not among what is [`waiting`](Self::waiting) (nor the [next](Self::next_waiting) that is),
+    /// [`running`](Self::running), [`due`](Self::due), [`deliverable`](Self::deliverable) or [`interrupted`](Self::interrupted), and makes no
+    /// [`next_wake`](Self::next_wake). Returns the channels that something waits for, in their order.
+    ///
+    /// # Errors
+    /// When nothing was changed.
+    async fn set_channels(&self, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError>;
 
     /// Records that a platform blocked a scope.
     ///

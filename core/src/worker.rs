@@ -12,15 +12,18 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::{
-    Action, AgentError, AgentFile, AgentRuntime, AgentTurn, Attachment, ChannelAdapter, EventKind, FetchError, Outcome,
-    RunEvent, RunEvents, SendResult, SignalKind, Support, Usage,
+    Action, AgentError, AgentFile, AgentRuntime, AgentTurn, Attachment, ChannelAdapter, Deferred, EventKind,
+    FetchError, Outcome, RunEvent, RunEvents, SendResult, SignalKind, StoreError, Support, Usage,
     conversation::Seat,
     crash::crash_point,
     engine::Core,
     ledger::{Along, Run},
     outbox::hints::{Drafting, Typing},
-    store::{DeliveryRecord, DeliveryState, RunEnd, TurnRecord},
+    store::{DeliveryRecord, DeliveryState, RunEnd, RunRecord, TurnRecord},
 };
+
+/// How a run ends that puts the answer off.
+const DEFERRAL: &str = SignalKind::Deferral.as_str();
 
 /// How long the bytes of one file may take.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
@@ -149,6 +152,13 @@ impl Core {
         } else {
             Vec::new()
         };
+        let deferred = match self.deferred(turn, run).await {
+            Ok(deferred) => deferred,
+            Err(error) => {
+                let why = format!("what was promised cannot be read: {error}");
+                return (Ended::Returned(Err(AgentError::Failed(why))), None, None);
+            }
+        };
         let policy = self.settings.policies.of(&turn.event.conversation.channel, turn.event.chat);
         let attachments = self.files(&turn.event.attachments, runtime.as_ref(), channel.as_ref()).await;
         let mut drafting = Drafting::new(&capabilities, stop);
@@ -160,6 +170,7 @@ impl Core {
             chat: turn.event.chat,
             session: turn.session,
             attempt: run.attempt,
+            deferred,
             sender: turn.event.sender.clone(),
             text: turn.event.text.clone(),
             reaction: match &turn.event.kind {
@@ -198,6 +209,19 @@ impl Core {
         self.take_in_the_rest(turn, &mut said, &mut drafting, &mut usage, stop).await;
         drafting.end().await;
         (ended, usage, typing)
+    }
+
+    /// What the agent of `run` said when it put its answer to the turn off, if it did.
+    async fn deferred(&self, turn: &TurnRecord, run: &Run) -> Result<Option<Deferred>, StoreError> {
+        if run.number == 1 || turn.obligation.deferrals() == 0 {
+            return Ok(None);
+        }
+        let Some(dossier) = self.store.dossier(turn.id).await? else { return Ok(None) };
+        // A promise of an agent that is gone is kept by the one that took its place.
+        let is_ours = |other: &RunRecord| other.agent == run.agent || !self.agents.contains_key(&other.agent);
+        let deferral =
+            dossier.runs.into_iter().rev().find(|other| other.end.as_deref() == Some(DEFERRAL) && is_ours(other));
+        Ok(deferral.and_then(|run| Some(Deferred { note: run.detail, at: run.ended_at? })))
     }
 
     /// The files of a turn, with the bytes of those that the runtime reads and the platform keeps.
@@ -287,7 +311,7 @@ fn describe(outcome: &Outcome) -> (&'static str, Option<String>) {
         }
         Outcome::Reply(_) => (SignalKind::Reply.as_str(), None),
         Outcome::React(_) => (SignalKind::Reaction.as_str(), None),
-        Outcome::Defer { .. } => (SignalKind::Deferral.as_str(), None),
+        Outcome::Defer { note, .. } => (DEFERRAL, note.clone()),
         Outcome::Silent(reason) => ("silent", Some(reason.clone())),
     }
 }

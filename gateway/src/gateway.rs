@@ -5,6 +5,7 @@ use std::{collections::HashMap, fmt, io, net::SocketAddr, path::PathBuf, sync::A
 use rejoinder_config::Config;
 use rejoinder_core::{AgentName, AgentRuntime, Engine, SharedClock, Store, StoreError, SystemClock};
 use rejoinder_store::{OpenError, OpenOptions, SqliteStore};
+use rejoinder_webhook::FormerHooks;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{info, warn};
@@ -191,8 +192,15 @@ impl Gateway {
         };
         let (hang_up, drain) = (parts.hang_up.clone(), parts.drain);
         let store_port: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
+        let channels = engine.clone();
+        let former_hooks = FormerHooks {
+            keys: parts.result_keys.clone(),
+            public_url: parts.public_url.clone(),
+            clock: Arc::clone(&clock),
+            intake: Box::new(move |channel| channels.intake(channel)),
+        };
         let app = App::new(&parts, engine.clone(), store_port, clock, recorder, started_at, address);
-        let router = http::router(app, parts.hooks, parts.chats, parts.bots.into_routes());
+        let router = http::router(app, parts.hooks, former_hooks, parts.chats, parts.bots.into_routes());
         Ok(Self { engine, store, router, hang_up, drain, notes, _upkeep: upkeep.drop_guard() })
     }
 

@@ -26,7 +26,7 @@ use axum::{
 use metrics_exporter_prometheus::PrometheusHandle;
 use rejoinder_core::{Engine, SharedClock, Store, Timestamp};
 use rejoinder_webchat::WebchatAdapter;
-use rejoinder_webhook::WebhookAdapter;
+use rejoinder_webhook::{FormerHooks, WebhookAdapter};
 
 use self::{access::Access, error::ApiError, health::Probe};
 use crate::wiring::{AgentInfo, Parts};
@@ -80,6 +80,7 @@ impl App {
 pub(crate) fn router(
     app: App,
     hooks: Vec<Arc<WebhookAdapter>>,
+    former_hooks: FormerHooks,
     chats: Vec<Arc<WebchatAdapter>>,
     posted: Router,
 ) -> Router {
@@ -106,7 +107,7 @@ pub(crate) fn router(
     let own = if has_main_chat { own.route("/", get(async || Redirect::to("/chat"))) } else { own };
     own.with_state(app)
         .merge(rejoinder_webchat::router(chats))
-        .merge(rejoinder_webhook::router(hooks))
+        .merge(rejoinder_webhook::router(hooks, former_hooks))
         .merge(posted)
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)

@@ -37,6 +37,11 @@ pub(crate) fn recorder() -> PrometheusHandle {
 
 fn describe() {
     describe_counter!("rejoinder_events_total", Unit::Count, "Events taken in, by channel and what became of them");
+    describe_counter!(
+        "rejoinder_refused_events_total",
+        Unit::Count,
+        "Events that the store refuses, by channel: at most that they came is kept"
+    );
     describe_counter!("rejoinder_hook_requests_total", Unit::Count, "Requests to hooks, by hook and HTTP status");
     describe_counter!(
         "rejoinder_settled_turns_total",
@@ -85,13 +90,15 @@ pub(crate) fn render(recorder: &PrometheusHandle, now: &Now) -> String {
 impl Now {
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, and no store holds 2^52 turns")]
     fn set(&self) {
-        if let Some(Backlog { open, waiting, pending_deliveries, undeliverable }) = self.backlog {
+        if let Some(Backlog { open, waiting, pending_deliveries, absent, undeliverable }) = self.backlog {
             describe_gauge!("rejoinder_open_turns", Unit::Count, "Turns that are owed an answer and not settled");
             gauge!("rejoinder_open_turns").set(open as f64);
             describe_gauge!("rejoinder_waiting_turns", Unit::Count, "Turns that wait for a run of their agent");
             gauge!("rejoinder_waiting_turns").set(waiting as f64);
             describe_gauge!("rejoinder_pending_deliveries", Unit::Count, "Deliveries that wait for an attempt");
             gauge!("rejoinder_pending_deliveries").set(pending_deliveries as f64);
+            describe_gauge!("rejoinder_absent_turns", Unit::Count, "Turns whose channel is not configured");
+            gauge!("rejoinder_absent_turns").set(absent as f64);
             describe_gauge!("rejoinder_undeliverable_turns", Unit::Count, "Turns that are dead letters");
             gauge!("rejoinder_undeliverable_turns").set(undeliverable as f64);
         }

@@ -33,7 +33,7 @@ use rejoinder_core::{
     LateAnswer, OnUnknown, Policies, Policy, Question, Rung, Settings, SharedClock, SystemClock, Timestamp, Words,
 };
 use rejoinder_webchat::{Access as WebchatAccess, WebchatAdapter, WebchatSettings};
-use rejoinder_webhook::{CallbackSettings, WebhookAdapter, WebhookSettings};
+use rejoinder_webhook::{CallbackSettings, ResultKeys, WebhookAdapter, WebhookSettings};
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -232,6 +232,7 @@ pub(crate) struct Parts {
     pub(crate) agent_infos: Vec<AgentInfo>,
     pub(crate) hooks: Vec<Arc<WebhookAdapter>>,
     pub(crate) hook_infos: Vec<HookInfo>,
+    pub(crate) result_keys: ResultKeys,
     pub(crate) chats: Vec<Arc<WebchatAdapter>>,
     pub(crate) chat_infos: Vec<ChatInfo>,
     pub(crate) bots: Bots,
@@ -539,7 +540,8 @@ impl Wiring<'_> {
     pub(crate) fn parts(&self) -> Result<Parts, WiringError> {
         let http = http_client()?;
         let hang_up = CancellationToken::new();
-        let (hooks, hook_infos) = self.hooks(&http, &hang_up)?;
+        let result_keys = ResultKeys::new(&self.made("hook-result-key")?.token);
+        let (hooks, hook_infos) = self.hooks(&http, &hang_up, &result_keys)?;
         let (chats, chat_infos) = self.chats()?;
         let (bots, bot_infos) = (self.bots(&http)?, self.bot_infos());
         let (agents, agent_infos) = self.agents(&http)?;
@@ -550,6 +552,7 @@ impl Wiring<'_> {
             agent_infos,
             hooks,
             hook_infos,
+            result_keys,
             chats,
             chat_infos,
             bots,
@@ -567,20 +570,26 @@ impl Wiring<'_> {
         match token {
             Token::Given(secret) => Ok((secret.get().clone(), Shown::Given)),
             Token::Generate => {
-                let made = match self.tokens {
-                    Tokens::Make => secrets::kept_or_made(self.data_dir, file),
-                    Tokens::Look => secrets::kept_or_none(self.data_dir, file),
-                };
-                let made = made.map_err(|source| WiringError::Token { path: self.data_dir.join(file), source })?;
+                let made = self.made(file)?;
                 Ok((made.token.clone(), Shown::Made(made)))
             }
         }
+    }
+
+    /// What the gateway has made itself, and keeps in `file` of its data directory.
+    fn made(&self, file: &str) -> Result<MadeToken, WiringError> {
+        let made = match self.tokens {
+            Tokens::Make => secrets::kept_or_made(self.data_dir, file),
+            Tokens::Look => secrets::kept_or_none(self.data_dir, file),
+        };
+        made.map_err(|source| WiringError::Token { path: self.data_dir.join(file), source })
     }
 
     fn hooks(
         &self,
         http: &reqwest::Client,
         hang_up: &CancellationToken,
+        result_keys: &ResultKeys,
     ) -> Result<(Vec<Arc<WebhookAdapter>>, Vec<HookInfo>), WiringError> {
         let mut hooks = Vec::new();
         let mut infos = Vec::new();
@@ -594,6 +603,7 @@ impl Wiring<'_> {
                 token,
                 signing_secret: hook.signing_secret.clone().map(Into::into),
                 hub_secret: hook.hub_secret.clone().map(Into::into),
+                result_keys: result_keys.clone(),
                 wait: hook.wait,
                 body_limit: hook.body_limit.unwrap_or(self.config.server.body_limit).bytes(),
                 conversation: hook.conversation.clone(),
@@ -911,6 +921,18 @@ mod tests {
         let options =
             Options { path: Some(path), working_dir: folder.path().to_owned(), environment: Environment::default() };
         rejoinder_config::load(&options).unwrap().config
+    }
+
+    /// The configuration knows the name without knowing the core.
+    #[test]
+    fn no_agent_has_the_name_of_the_gateways_own_commands() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rejoinder.toml");
+        std::fs::write(&path, format!("[agents.{}]\nkind = \"front-desk\"", rejoinder_core::GATEWAY_AGENT)).unwrap();
+        let options =
+            Options { path: Some(path), working_dir: folder.path().to_owned(), environment: Environment::default() };
+
+        assert!(rejoinder_config::load(&options).is_err());
     }
 
     fn parts(text: &str) -> Result<Parts, WiringError> {

@@ -170,6 +170,18 @@ impl Gateway {
         Hook::new(self.http.clone(), format!("{}/hooks/{name}", self.url()), token)
     }
 
+    /// Changes `rejoinder.toml`, for the next start.
+    ///
+    /// # Panics
+    /// When the file cannot be read or written, or `change` changes nothing.
+    pub fn reconfigure(&self, change: impl FnOnce(&str) -> String) {
+        let path = self.folder.path().join("rejoinder.toml");
+        let text = std::fs::read_to_string(&path).expect("rejoinder.toml is read");
+        let changed = change(&text);
+        assert_ne!(changed, text, "the configuration is as it was");
+        std::fs::write(&path, changed).expect("rejoinder.toml is written");
+    }
+
     /// Starts it (again), in the same folder and on the same port, and waits until it is ready.
     ///
     /// # Panics

@@ -10,6 +10,7 @@
 mod agent;
 mod asking;
 mod browser;
+mod chat;
 mod gateway;
 mod hook;
 pub mod promise;
@@ -17,6 +18,7 @@ mod wait;
 
 pub use agent::{Call, Gate, ModelServer, Script, ScriptedAgent, Step};
 pub use browser::Browser;
+pub use chat::Chat;
 pub use gateway::{Gateway, GatewayBuilder};
 pub use hook::{Hook, Reply};
 pub use wait::{PATIENCE, eventually};

@@ -2,9 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rejoinder_core::{
-    Accepted, Backoff, ChannelError, ChatKind, EventKind, InboundEvent, Intake, IntakeError, StoreError,
-};
+use rejoinder_core::{Accepted, Backoff, ChannelError, ChatKind, InboundEvent, Intake, IntakeError};
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
 use tokio_util::sync::CancellationToken;
 
@@ -23,9 +21,6 @@ use crate::{
 /// How many events are stored at once.
 const BATCH: usize = 100;
 
-/// How often the store may reject what it could write, before less of it is stored.
-const MAX_REJECTED: u32 = 3;
-
 /// How often a channel that is not known is asked for, before it counts as one without a thread.
 const MAX_ASKED: u32 = 4;
 
@@ -36,14 +31,6 @@ const HIDDEN: &str = "what is said in servers comes without its words: the MESSA
 /// The gateway is shutting down, and something was not taken in: Discord will be asked for it again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotNow;
-
-/// What the intake said to what it did not take.
-enum Rejected {
-    /// Nothing can be written at the moment.
-    ForNow,
-    /// This cannot.
-    AsItIs,
-}
 
 impl Discord {
     fn reader(&self, me: Identity) -> Reader<'_> {
@@ -416,7 +403,11 @@ impl<'a> Answering<'a> {
         let Some(record) = record else { return Ok(()) };
         let id = record.id;
         // Nobody answers whoever may not talk to the agent; only in a direct chat they may be told so.
-        let is_heard = is_direct || !accepted.iter().all(|accepted| matches!(accepted, Accepted::Kept));
+        let is_heard = accepted.iter().any(|accepted| match accepted {
+            Accepted::Kept => is_direct,
+            Accepted::Refused => false,
+            Accepted::Turn(_) | Accepted::Amended(_) | Accepted::Duplicate { .. } => true,
+        });
         discord.acknowledge(record, is_heard);
         let turn = accepted.into_iter().find_map(|accepted| match accepted {
             Accepted::Turn(turn) | Accepted::Duplicate { turn: Some(turn), .. } => Some(turn),
@@ -442,63 +433,21 @@ impl Storing<'_> {
     /// Stores events together with a cursor, for as long as it takes.
     async fn store(self, read: Vec<Read>, cursor: (&str, String)) -> Result<Vec<Accepted>, NotNow> {
         let events: Vec<InboundEvent> = read.into_iter().map(|read| read.event).collect();
-        let (mut backoff, mut rejected) = (Backoff::default(), 0);
-        while rejected < MAX_REJECTED {
+        let mut backoff = Backoff::default();
+        loop {
             match self.intake.accept_all(events.clone(), Some((cursor.0, cursor.1.clone()))).await {
                 Ok(accepted) => {
                     self.discord.pulse.storing(None);
                     self.remember(&events, &accepted);
                     return Ok(accepted);
                 }
-                Err(error) => match self.not_stored(&error, backoff.pause()).await? {
-                    Rejected::ForNow => {}
-                    Rejected::AsItIs => rejected += 1,
-                },
-            }
-        }
-        // One of them cannot be stored: the others are, and of that one what can be.
-        let mut all = Vec::with_capacity(events.len());
-        for event in &events {
-            all.extend(self.store_one(event).await?);
-        }
-        loop {
-            match self.intake.accept_all(Vec::new(), Some((cursor.0, cursor.1.clone()))).await {
-                Ok(_) => break,
-                Err(error) => {
-                    self.not_stored(&error, backoff.pause()).await?;
+                Err(IntakeError::ShuttingDown) => return Err(NotNow),
+                Err(error @ IntakeError::Store(_)) => {
+                    tracing::warn!(channel = %self.discord.channel, %error, "events cannot be stored, trying again");
+                    self.discord.pulse.storing(Some(format!("events cannot be stored: {error}")));
                 }
             }
-        }
-        self.discord.pulse.storing(None);
-        self.remember(&events, &all);
-        Ok(all)
-    }
-
-    async fn store_one(self, event: &InboundEvent) -> Result<Vec<Accepted>, NotNow> {
-        let bare = InboundEvent {
-            kind: EventKind::Other,
-            text: String::new(),
-            attachments: Vec::new(),
-            quoted: None,
-            amends: None,
-            more_within: None,
-            ..event.clone()
-        };
-        let stages = [event.clone(), bare.clone(), InboundEvent { raw: String::new(), ..bare }];
-        let (mut backoff, mut rejected, mut stage) = (Backoff::default(), 0, 0);
-        loop {
-            match self.intake.accept_all(vec![stages[stage].clone()], None).await {
-                Ok(accepted) => return Ok(accepted),
-                Err(error) => match self.not_stored(&error, backoff.pause()).await? {
-                    Rejected::ForNow => {}
-                    Rejected::AsItIs => rejected += 1,
-                },
-            }
-            if rejected >= MAX_REJECTED && stage + 1 < stages.len() {
-                let id = &event.external_id;
-                tracing::error!(channel = %self.discord.channel, id, "an event cannot be stored as it is");
-                (rejected, stage) = (0, stage + 1);
-            }
+            self.wait(backoff.pause()).await?;
         }
     }
 
@@ -511,19 +460,6 @@ impl Storing<'_> {
                 self.discord.note_topic(message, &event.text);
             }
         }
-    }
-
-    /// Waits before the next try.
-    async fn not_stored(self, error: &IntakeError, pause: Duration) -> Result<Rejected, NotNow> {
-        let rejected = match error {
-            IntakeError::ShuttingDown => return Err(NotNow),
-            IntakeError::Store(StoreError::Unavailable(_)) => Rejected::ForNow,
-            IntakeError::Store(_) => Rejected::AsItIs,
-        };
-        tracing::warn!(channel = %self.discord.channel, %error, "events cannot be stored, trying again");
-        self.discord.pulse.storing(Some(format!("events cannot be stored: {error}")));
-        self.wait(pause).await?;
-        Ok(rejected)
     }
 
     async fn wait(self, pause: Duration) -> Result<(), NotNow> {

@@ -1,6 +1,6 @@
 //! Taking updates in, however they came: read, stored, and only then known to be ours.
 
-use rejoinder_core::{Accepted, Backoff, EventKind, InboundEvent, Intake, IntakeError, StoreError};
+use rejoinder_core::{Accepted, Backoff, InboundEvent, Intake, IntakeError};
 use teloxide::{payloads::AnswerCallbackQuery, types::CallbackQueryId};
 use tokio_util::sync::CancellationToken;
 
@@ -10,9 +10,6 @@ use crate::{
     normalise::{Read, Reader},
 };
 
-/// How often the store may reject what it could write, before less of it is stored.
-const MAX_REJECTED: u32 = 3;
-
 /// Whether there is any sense in going on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
@@ -20,14 +17,6 @@ pub(crate) enum Taken {
     In,
     /// The gateway is shutting down, and something was not taken in: Telegram will send it again.
     NotNow,
-}
-
-/// What the intake said to what it did not take.
-enum Rejected {
-    /// Nothing can be written at the moment.
-    ForNow,
-    /// This cannot.
-    AsItIs,
 }
 
 impl Telegram {
@@ -49,75 +38,23 @@ impl Telegram {
         shutdown: &CancellationToken,
     ) -> Taken {
         let events: Vec<InboundEvent> = read.iter().map(|read| read.event.clone()).collect();
-        let (mut backoff, mut rejected) = (Backoff::default(), 0);
-        while rejected < MAX_REJECTED {
+        let mut backoff = Backoff::default();
+        loop {
             match intake.accept_all(events.clone(), Some((cursor.0, cursor.1.clone()))).await {
                 Ok(accepted) => {
                     self.are_in(read, &accepted);
                     return Taken::In;
                 }
-                Err(error) => match self.not_taken(&error, backoff.pause(), shutdown).await {
-                    Some(Rejected::ForNow) => {}
-                    Some(Rejected::AsItIs) => rejected += 1,
-                    None => return Taken::NotNow,
-                },
-            }
-        }
-        // One of them cannot be stored: the others are, and of that one what can be.
-        for one in read {
-            if self.take_one_in(intake, one, shutdown).await == Taken::NotNow {
-                return Taken::NotNow;
-            }
-        }
-        loop {
-            let Err(error) = intake.accept_all(Vec::new(), Some((cursor.0, cursor.1.clone()))).await else {
-                return Taken::In;
-            };
-            if self.not_taken(&error, backoff.pause(), shutdown).await.is_none() {
-                return Taken::NotNow;
-            }
-        }
-    }
-
-    async fn take_one_in(&self, intake: &Intake, read: &Read, shutdown: &CancellationToken) -> Taken {
-        let as_it_is = read.event.clone();
-        let bare = bare(&as_it_is, read.number);
-        let stages = [as_it_is, bare.clone(), InboundEvent { raw: String::new(), ..bare }];
-        let (mut backoff, mut rejected, mut stage) = (Backoff::default(), 0, 0);
-        loop {
-            match intake.accept_all(vec![stages[stage].clone()], None).await {
-                Ok(accepted) => {
-                    self.are_in(std::slice::from_ref(read), &accepted);
-                    return Taken::In;
+                Err(IntakeError::ShuttingDown) => return Taken::NotNow,
+                Err(error @ IntakeError::Store(_)) => {
+                    tracing::warn!(channel = %self.channel, %error, "updates cannot be stored, trying again");
+                    self.pulse.fails(format!("updates cannot be stored: {error}"));
                 }
-                Err(error) => match self.not_taken(&error, backoff.pause(), shutdown).await {
-                    Some(Rejected::ForNow) => {}
-                    Some(Rejected::AsItIs) => rejected += 1,
-                    None => return Taken::NotNow,
-                },
             }
-            if rejected >= MAX_REJECTED && stage + 1 < stages.len() {
-                tracing::error!(channel = %self.channel, update = read.number, "an update cannot be stored as it is");
-                (rejected, stage) = (0, stage + 1);
+            if !self.pause(backoff.pause(), shutdown).await {
+                return Taken::NotNow;
             }
         }
-    }
-
-    /// Waits before the next try; `None` when there is none.
-    async fn not_taken(
-        &self,
-        error: &IntakeError,
-        pause: std::time::Duration,
-        shutdown: &CancellationToken,
-    ) -> Option<Rejected> {
-        let rejected = match error {
-            IntakeError::ShuttingDown => return None,
-            IntakeError::Store(StoreError::Unavailable(_)) => Rejected::ForNow,
-            IntakeError::Store(_) => Rejected::AsItIs,
-        };
-        tracing::warn!(channel = %self.channel, %error, "updates cannot be stored, trying again");
-        self.pulse.fails(format!("updates cannot be stored: {error}"));
-        self.pause(pause, shutdown).await.then_some(rejected)
     }
 
     /// What follows once updates are durable.
@@ -147,20 +84,5 @@ impl Telegram {
             () = self.clock.sleep(pause) => true,
             () = shutdown.cancelled() => false,
         }
-    }
-}
-
-/// An update of which nothing but its payload is kept.
-fn bare(event: &InboundEvent, number: Option<i64>) -> InboundEvent {
-    InboundEvent {
-        external_id: format!("update:{}", number.unwrap_or_default()),
-        revision: 0,
-        kind: EventKind::Other,
-        text: String::new(),
-        attachments: Vec::new(),
-        quoted: None,
-        amends: None,
-        more_within: None,
-        ..event.clone()
     }
 }

@@ -230,6 +230,7 @@ impl Problem {
     pub(crate) const EMPTY: Self = Self::new("empty", "There is nothing to send.");
     pub(crate) const TOO_LONG: Self =
         Self::new("too_long", "That is too long for one message. Please send it in parts.");
+    pub(crate) const REFUSED: Self = Self::new("refused", "That cannot be stored as it is.");
     pub(crate) const ID_REUSED: Self = Self::new("id_reused", "That was sent before with other words.");
     pub(crate) const UNKNOWN_TURN: Self = Self::new("unknown_turn", "That question is not part of this conversation.");
     pub(crate) const UNKNOWN_CHOICE: Self = Self::new("unknown_choice", "That is not one of the choices.");

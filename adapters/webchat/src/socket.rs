@@ -323,6 +323,7 @@ impl Reader {
             }
             Ok(Accepted::Amended(turn)) => Some(turn),
             Ok(Accepted::Kept) => None,
+            Ok(Accepted::Refused) => return refusal(Some(id), Problem::REFUSED),
             Ok(Accepted::Duplicate { text, .. }) if text != said => return refusal(Some(id), Problem::ID_REUSED),
             Ok(Accepted::Duplicate { turn, .. }) => turn,
             Err(error) => {

@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 use standardwebhooks::Webhook;
 use subtle::ConstantTimeEq;
 
-use crate::{Problem, SettingsError, WebhookSettings};
+use crate::{Problem, ResultKeys, SettingsError, WebhookSettings};
 
 /// How far a signature's timestamp may be from now, either way; the specification's own libraries
 /// have the same.
@@ -26,9 +26,6 @@ const TOLERANCE: Duration = Duration::from_mins(5);
 
 /// The longest `webhook-id` that is taken.
 const MAX_ID: usize = 255;
-
-/// How many bytes of the keyed digest stand in a result's address.
-const RESULT_KEY_BYTES: usize = 16;
 
 const WEBHOOK_ID: HeaderName = HeaderName::from_static(standardwebhooks::HEADER_WEBHOOK_ID);
 const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static(standardwebhooks::HEADER_WEBHOOK_TIMESTAMP);
@@ -52,7 +49,7 @@ pub(crate) struct Auth {
     token: Option<[u8; 32]>,
     standard: Option<Webhook>,
     hub: Option<Hmac<Sha256>>,
-    result: Hmac<Sha256>,
+    results: ResultKeys,
 }
 
 impl Auth {
@@ -64,13 +61,18 @@ impl Auth {
         let token = filled(settings.token.as_ref(), "token")?;
         let signing_secret = filled(settings.signing_secret.as_ref(), "signing_secret")?;
         let hub_secret = filled(settings.hub_secret.as_ref(), "hub_secret")?;
-        let result_secret = signing_secret.or(hub_secret).or(token).ok_or(SettingsError::Open)?;
+        signing_secret.or(hub_secret).or(token).ok_or(SettingsError::Open)?;
         Ok(Self {
             token: token.map(|token| digest(token.trim())),
             standard: signing_secret.map(|secret| signer(secret, "signing_secret")).transpose()?,
             hub: hub_secret.map(keyed),
-            result: keyed(result_secret).chain_update(b"rejoinder result\0").chain_update(&settings.name),
+            results: settings.result_keys.clone(),
         })
+    }
+
+    /// What callers of a hook that is not configured any more must show: the key of a result.
+    pub(crate) const fn by_result(results: ResultKeys) -> Self {
+        Self { token: None, standard: None, hub: None, results }
     }
 
     /// Judges what can be judged without the body: `None` when the body's signature decides.
@@ -120,8 +122,7 @@ impl Auth {
 
     /// What a caller without the token shows to fetch the result of `turn`: part of the result's address.
     pub(crate) fn result_key(&self, turn: TurnId) -> String {
-        let code = self.result.clone().chain_update(turn.as_uuid().as_bytes()).finalize().into_bytes();
-        hex::encode(&code[..RESULT_KEY_BYTES])
+        self.results.of(turn)
     }
 
     /// Whether a caller may fetch the result of `turn`: by the token, or by the `key` of its address.
@@ -137,12 +138,7 @@ impl Auth {
         if self.bearer(headers) == Some(true) {
             return Ok(Caller::Token);
         }
-        let mut shown = [0; RESULT_KEY_BYTES];
-        let holds = key.is_some_and(|key| {
-            let code = self.result.clone().chain_update(turn.as_uuid().as_bytes());
-            hex::decode_to_slice(key, &mut shown).is_ok() && code.verify_truncated_left(&shown).is_ok()
-        });
-        if holds {
+        if key.is_some_and(|key| self.results.opens(turn, key)) {
             Ok(Caller::Signature { id: None })
         } else {
             Err(unauthorized(

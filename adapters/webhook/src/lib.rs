@@ -21,7 +21,8 @@
 //! * **Result address**: absolute, below `public_url` or else below the request's `Host` (and then `https`
 //!   where a proxy says `X-Forwarded-Proto: https`); a path where neither is known. A caller who showed the
 //!   token shows it again; for one who signed, the address carries a `key`, an HMAC of the turn's id under
-//!   the hook's secret, which opens this one result. It stays good as long as the secret does.
+//!   a secret of the gateway's own, which opens this one result. It stays good as long as that secret does: also when
+//!   the hook has other secrets since, or is not configured any more.
 //! * **The same request, sent again**: known by `Idempotency-Key`. For a Standard Webhooks signature it is
 //!   `webhook-id` instead, always: that one is signed, so a recorded request cannot be made a new one. Another
 //!   text, conversation or list of attachments under the same key is 409.
@@ -45,6 +46,7 @@ mod outbound;
 mod prefer;
 mod problem;
 mod quoted;
+mod result_key;
 mod result_url;
 mod routes;
 
@@ -64,7 +66,12 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use self::{auth::Auth, counters::Counters, outbound::Callback, result_url::ResultUrls};
-pub use self::{openapi::openapi, problem::Problem, routes::router};
+pub use self::{
+    openapi::openapi,
+    problem::Problem,
+    result_key::ResultKeys,
+    routes::{FormerHooks, router},
+};
 
 /// The largest body that a hook takes when nothing else is configured, in bytes.
 pub const DEFAULT_BODY_LIMIT: usize = 1024 * 1024;
@@ -79,6 +86,8 @@ pub struct WebhookSettings {
     pub signing_secret: Option<SecretString>,
     /// The key of `X-Hub-Signature-256`.
     pub hub_secret: Option<SecretString>,
+    /// What opens a result for a caller who does not show the token.
+    pub result_keys: ResultKeys,
     /// How long a caller is kept waiting at most, and when it does not say; zero: nobody waits.
     pub wait: Duration,
     /// The largest body, in bytes.
@@ -166,6 +175,25 @@ impl WebhookAdapter {
             counters: Counters::new(name),
             open: RwLock::new(None),
         })
+    }
+
+    /// The hook `name`, which is not configured any more: it takes nothing in, and gives its results by their keys.
+    fn former(name: &str, former: &FormerHooks) -> Self {
+        let channel = ChannelId::new("webhook", name);
+        let open = Open { intake: (former.intake)(&channel), since: former.clock.now() };
+        Self {
+            channel,
+            auth: Auth::by_result(former.keys.clone()),
+            wait: Duration::ZERO,
+            body_limit: 0,
+            conversation: None,
+            urls: ResultUrls::new(name, former.public_url.as_ref()),
+            callback: None,
+            clock: Arc::clone(&former.clock),
+            hang_up: CancellationToken::new(),
+            counters: Counters::new("unknown".to_owned()),
+            open: RwLock::new(Some(Arc::new(open))),
+        }
     }
 
     fn open(&self) -> Option<Arc<Open>> {

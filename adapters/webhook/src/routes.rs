@@ -1,6 +1,6 @@
 //! What a hook answers.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::HashMap, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -10,13 +10,13 @@ use axum::{
     routing,
 };
 use rejoinder_core::{
-    Accepted, Attachment, ChannelAdapter, InboundEvent, Intake, IntakeError, StoreError, TurnId, TurnStatus, TurnView,
-    Watch,
+    Accepted, Attachment, ChannelAdapter, ChannelId, InboundEvent, Intake, IntakeError, SharedClock, StoreError,
+    TurnId, TurnStatus, TurnView, Watch,
 };
-use url::form_urlencoded;
+use url::{Url, form_urlencoded};
 
 use crate::{
-    Open, Problem, WebhookAdapter,
+    Open, Problem, ResultKeys, WebhookAdapter,
     answer::{Answer, Format},
     auth::Caller,
     body,
@@ -40,20 +40,45 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const IDEMPOTENCY_REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
-type Hooks = HashMap<String, Arc<WebhookAdapter>>;
+/// The hooks that there are, and what is left of those that there were.
+pub(crate) struct Hooks {
+    by_name: HashMap<String, Arc<WebhookAdapter>>,
+    former: FormerHooks,
+}
 
-/// Serves `hooks` at `/hooks/{name}` and `/hooks/{name}/turns/{turn_id}`.
+/// What the results of hooks that are not configured any more are read with.
+pub struct FormerHooks {
+    /// What opens a result.
+    pub keys: ResultKeys,
+    /// Where the gateway is reached from outside, for the addresses of results.
+    pub public_url: Option<Url>,
+    /// The clock.
+    pub clock: SharedClock,
+    /// A channel's view of its turns.
+    pub intake: Box<dyn Fn(&ChannelId) -> Intake + Send + Sync>,
+}
+
+impl FormerHooks {
+    /// The hook that `name` was, for whoever shows the key of `turn`. It may be a name that somebody tries: the turn
+    /// says whether it was that hook's.
+    fn hook(&self, name: &str, turn: &str, uri: &Uri) -> Option<WebhookAdapter> {
+        let key = key_of(uri)?;
+        turn.parse().is_ok_and(|turn| self.keys.opens(turn, &key)).then(|| WebhookAdapter::former(name, self))
+    }
+}
+
+/// Serves `hooks` at `/hooks/{name}` and `/hooks/{name}/turns/{turn_id}`, and there the results of `former` ones.
 ///
 /// Requests are held for as long as their hook waits, and two seconds: no time limit around this router may
 /// be shorter. Bodies are bounded here. The query of a result's address may open that result, and does not
 /// belong in a log.
-pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>) -> Router {
+pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>, former: FormerHooks) -> Router {
     metrics::describe_counter!(REQUESTS, "Requests to hooks, by hook and HTTP status");
-    let hooks: Hooks = hooks.into_iter().map(|hook| (hook.channel().name().to_owned(), hook)).collect();
+    let by_name = hooks.into_iter().map(|hook| (hook.channel().name().to_owned(), hook)).collect();
     Router::new()
         .route("/hooks/{name}", routing::post(ask).fallback(no_such_method))
         .route("/hooks/{name}/turns/{turn_id}", routing::get(fetch).fallback(no_such_method))
-        .with_state(Arc::new(hooks))
+        .with_state(Arc::new(Hooks { by_name, former }))
 }
 
 /// Ask the agent.
@@ -90,7 +115,7 @@ pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>) -> Router {
         (status = 409, description = "The key was used with another body", body = schema::Problem, content_type = "application/problem+json"),
         (status = 413, description = "The body is too large", body = schema::Problem, content_type = "application/problem+json"),
         (status = 415, description = "The body's type is not taken", body = schema::Problem, content_type = "application/problem+json"),
-        (status = 422, description = "The message is empty, or a field cannot be used", body = schema::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "The message is empty or cannot be stored, or a field cannot be used", body = schema::Problem, content_type = "application/problem+json"),
         (status = 503, description = "Nothing can be taken in now", body = schema::Problem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
     ),
@@ -101,7 +126,7 @@ pub(crate) async fn ask(
     path: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Response {
-    let Some(hook) = path.ok().and_then(|Path(name)| hooks.get(&name)) else { return unknown_hook() };
+    let Some(hook) = path.ok().and_then(|Path(name)| hooks.by_name.get(&name)) else { return unknown_hook() };
     let response = hook.ask(request).await.unwrap_or_else(Problem::into_response);
     hook.counters.count(response.status());
     response
@@ -109,7 +134,8 @@ pub(crate) async fn ask(
 
 /// Fetch a turn's result.
 ///
-/// The same object as the request itself was answered with, as it stands now. It stays for good.
+/// The same object as the request itself was answered with, as it stands now. It stays for good; when the hook is not
+/// configured any more, for whoever has the address with its key.
 #[utoipa::path(
     get,
     path = "/hooks/{name}/turns/{turn_id}",
@@ -141,7 +167,11 @@ pub(crate) async fn fetch(
     request: Request,
 ) -> Response {
     let Ok(Path((name, turn))) = path else { return unknown_hook() };
-    let Some(hook) = hooks.get(&name) else { return unknown_hook() };
+    let hook = match hooks.by_name.get(&name) {
+        Some(hook) => Some(Arc::clone(hook)),
+        None => hooks.former.hook(&name, &turn, request.uri()).map(Arc::new),
+    };
+    let Some(hook) = hook else { return unknown_hook() };
     let response = hook.fetch(&turn, request).await.unwrap_or_else(Problem::into_response);
     hook.counters.count(response.status());
     response
@@ -201,6 +231,13 @@ impl WebhookAdapter {
                 }
                 reader.replay(turn, request.as_ref(), watch).await
             }
+            Accepted::Refused => Err(cannot_be_stored()),
+            // Only that it came could be kept.
+            Accepted::Duplicate { turn: None, text, .. }
+                if request.as_ref().is_some_and(|request| request.text != text) =>
+            {
+                Err(cannot_be_stored())
+            }
             // Kept for an operator, and owed nothing: there is nothing to say and nothing to come.
             Accepted::Kept | Accepted::Duplicate { turn: None, .. } => Ok(StatusCode::NO_CONTENT.into_response()),
         }
@@ -211,10 +248,7 @@ impl WebhookAdapter {
         // The body, if there is one, is not looked at.
         let (parts, _) = request.into_parts();
         let turn: TurnId = turn.parse().map_err(|_| unknown_turn())?;
-        let key = parts.uri.query().and_then(|query| {
-            form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == "key").map(|(_, value)| value)
-        });
-        let caller = self.auth.may_fetch(&parts.headers, key.as_deref(), turn)?;
+        let caller = self.auth.may_fetch(&parts.headers, key_of(&parts.uri).as_deref(), turn)?;
         let reader = Reader {
             hook: self,
             open: &open,
@@ -225,6 +259,12 @@ impl WebhookAdapter {
         };
         reader.result(turn).await
     }
+}
+
+/// The key that stands in the address of a result.
+fn key_of(uri: &Uri) -> Option<Cow<'_, str>> {
+    let query = form_urlencoded::parse(uri.query()?.as_bytes());
+    query.into_iter().find(|(name, _)| name == "key").map(|(_, value)| value)
 }
 
 /// What a request asked, to compare with what its key was used for before.
@@ -244,6 +284,11 @@ impl Requested {
             attachments: event.attachments.clone(),
         }
     }
+}
+
+fn cannot_be_stored() -> Problem {
+    let detail = "the message cannot be stored as it is: it is not answered, and sending it again does not help";
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "cannot-be-stored", "The message cannot be stored", detail)
 }
 
 fn key_reused(turn: TurnId) -> Problem {

@@ -201,6 +201,59 @@ async fn a_signed_request_is_answered_once_and_its_result_has_an_address_that_op
     hook.stop().await;
 }
 
+/// E3. What the store refuses is not answered, and its caller is told so, with its key as without; the next one is.
+#[tokio::test]
+async fn a_message_that_the_store_refuses_costs_itself_only() {
+    let hook = Hook::refusing().await;
+    let poison = || hook.post().header("idempotency-key", "k1").body("say poison");
+
+    for _ in 0..2 {
+        let refused = hook.send(poison()).await;
+        assert_eq!(refused.status, 422, "{refused:?}");
+        assert!(json_of(&refused)["type"].as_str().unwrap().ends_with("cannot-be-stored"), "{refused:?}");
+    }
+
+    assert_eq!(json_of(&hook.send(hook.post().body("say hello")).await)["reply"], "hello");
+    hook.stop().await;
+}
+
+/// M6. The address of a result is good also when its hook is not configured any more, before the answer and after it;
+/// nothing else of the hook is.
+#[tokio::test]
+async fn the_result_of_a_removed_hook_is_read_with_its_key() {
+    let mut hook = Hook::start().await;
+    let ask = |id: &'static str, body: &'static str| hook.signed(SIGNING_SECRET, id, body).body(body);
+    let answered = ask("msg_1", r#"{"message":"count"}"#).header("prefer", "wait=0");
+    let answered = json_of(&hook.send(answered).await)["result_url"].as_str().unwrap().to_owned();
+    hook.until_settled(&answered).await;
+    let owed = ask("msg_2", r#"{"message":"wait"}"#).header("prefer", "wait=0");
+    let owed = json_of(&hook.send(owed).await)["result_url"].as_str().unwrap().to_owned();
+    let token_only = json_of(&hook.send(hook.post().header("prefer", "wait=0").body("count")).await);
+    let token_only = token_only["result_url"].as_str().unwrap().to_owned();
+
+    hook.is_removed().await;
+
+    let fetch = async |url: &str| {
+        let client = reqwest::Client::builder().build().unwrap();
+        hook.send(client.get(hook.now_at(url)).header("prefer", "wait=5")).await
+    };
+    let result = fetch(&answered).await;
+    assert_eq!((result.status.as_u16(), json_of(&result)["reply"].as_str()), (200, Some("run 1")));
+    let result = fetch(&owed).await;
+    assert_eq!((result.status.as_u16(), json_of(&result)["status"].as_str()), (202, Some("accepted")));
+    assert_eq!(json_of(&result)["result_url"].as_str(), Some(&*hook.now_at(&owed)));
+    for wrong in [
+        answered.split('?').next().unwrap().to_owned(),
+        answered.replace("/siri/", "/other/"),
+        format!("{}0", &answered[..answered.len() - 1]),
+        token_only,
+    ] {
+        assert_eq!(fetch(&wrong).await.status, 404, "{wrong}");
+    }
+    assert_eq!(hook.send(hook.post().body("count")).await.status, 404, "it takes nothing in");
+    hook.engine_stops().await;
+}
+
 /// M6.
 #[tokio::test]
 async fn a_signature_over_another_body_is_refused() {

@@ -21,6 +21,9 @@ use crate::{
 /// The kinds of agents of this build, as configuration names them.
 pub const KINDS: [&str; 2] = ["front-desk", "openai"];
 
+/// The name that no agent may have: the turns of the gateway's own commands are stored under it.
+const RESERVED: &str = "gateway";
+
 /// One agent.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
@@ -52,7 +55,10 @@ impl Agent {
     pub(crate) fn read_all(node: &Node, key: &Key, reader: &mut Reader<'_>) -> BTreeMap<String, Self> {
         let mut agents = BTreeMap::new();
         entries(node, key, reader, |name, node, key, reader| {
-            if let Some(agent) = Self::read(node, key, reader) {
+            if name == RESERVED {
+                let what = "is reserved for the gateway's own commands: choose another name";
+                reader.problem(key.clone(), &node.place, what);
+            } else if let Some(agent) = Self::read(node, key, reader) {
                 agents.insert(name.to_owned(), agent);
             }
         });

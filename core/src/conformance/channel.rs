@@ -5,12 +5,16 @@
 //! builds deliveries with [`delivery`]. To add a check: write it here, and name it in the macro.
 
 mod acknowledging;
+mod door;
+mod poison;
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
-pub use self::acknowledging::nothing_is_acknowledged_before_it_is_accepted;
+pub use self::{
+    acknowledging::nothing_is_acknowledged_before_it_is_accepted, poison::a_poison_event_costs_itself_only,
+};
 use super::clock::START;
 use crate::{
     Action, ChannelAdapter, Content, ConversationRef, Delivery, DeliveryError, DeliveryId, InboundEvent, Receipts,
@@ -111,6 +115,7 @@ macro_rules! channel_conformance {
             what_failed_was_not_sent
             credentials_that_are_refused_are_named
             nothing_is_acknowledged_before_it_is_accepted
+            a_poison_event_costs_itself_only
         }
     };
     ($make:expr => $($check:ident)*) => {

@@ -66,6 +66,7 @@ macro_rules! store_conformance {
             nobody_changes_what_another_one_said
             what_continues_is_added_to_its_turn
             what_continues_too_late_is_a_turn_of_its_own
+            what_continues_a_command_is_kept
             a_chat_that_moves_takes_everything_along
             a_chat_that_moves_to_one_that_is_known_becomes_one_with_it
             a_delivery_can_be_given_something_else_to_do
@@ -95,6 +96,8 @@ macro_rules! store_conformance {
             what_is_due_is_found
             what_is_open_is_found
             the_next_wake_is_the_earliest
+            what_belongs_to_an_absent_channel_waits
+            what_is_due_on_an_absent_channel_is_due_when_it_is_back
             a_view_shows_the_latest_signal
             a_view_shows_no_half_signal
             views_are_of_one_conversation_oldest_first

@@ -62,6 +62,7 @@ impl Life {
             turn,
             accepted_at: now,
             ended_at: None,
+            absent: false,
             runs: Vec::new(),
             deliveries: Vec::new(),
             attempts: Vec::new(),

@@ -94,6 +94,8 @@ fn run_entries(run: &RunRecord, dossier: &Dossier, entries: &mut Entries) {
         format!("Run {number}: given to `{agent}` again.")
     } else if *agent == dossier.turn.agent {
         format!("Run {number}: given to `{agent}`.")
+    } else if dossier.audit.iter().any(|remark| remark.kind == "rerouted" && remark.detail == **agent) {
+        format!("Run {number}: given to `{agent}`, as `{}` is not configured any more.", dossier.turn.agent)
     } else {
         format!("Run {number}: the ladder hands it to `{agent}`.")
     };
@@ -234,6 +236,8 @@ fn remark_entry(remark: &AuditEntry, dossier: &Dossier, entries: &mut Entries) {
             Some((what, why)) => format!("Not sent, the {what}: {why}."),
             None => format!("Not sent: {detail}."),
         },
+        // The run says so.
+        "rerouted" => return,
         "dead_letter" => format!("Given up, as a dead letter: {detail}."),
         // The end of its run says so.
         "recovered" if dossier.runs.iter().any(|run| run.ended_at == Some(remark.at)) => return,

@@ -184,7 +184,7 @@ impl Core {
             return Ok(Next::End);
         }
         let Some(channel) = self.channel(&conversation.channel) else {
-            return self.without_a_channel(record, now).await;
+            return self.without_a_channel(&record, now).await;
         };
         if let Some(until) = self.blocked_until(conversation) {
             return self.wait_until(&record, until).await;
@@ -240,19 +240,10 @@ impl Core {
         Ok(Next::End)
     }
 
-    /// The channel of a delivery is not configured any more: it waits for its channel until it is too old.
-    async fn without_a_channel(self: &Arc<Self>, record: DeliveryRecord, now: Timestamp) -> Result<Next, StoreError> {
-        if now.since(record.created_at) < self.settings.delivery_lifetime {
-            self.put_off(&record, now + retry::pause(u32::MAX)).await?;
-            return Ok(Next::End);
-        }
-        let reason = format!("channel `{}` is not configured any more", record.conversation.channel);
-        let delivery =
-            DeliveryChange { state: DeliveryState::Dead, error: Some(reason.clone()), ..DeliveryChange::of(&record) };
-        let event = Event::Expired { claim: record.claim, reason };
-        let along = Along { delivery: Some(delivery), attempted: Some(record.clone()), ..Along::default() };
-        self.record_attempt(&record, Some(event), along).await?;
-        Ok(Next::Again)
+    /// The channel of a delivery is not configured: it waits for its channel, however old it becomes.
+    async fn without_a_channel(&self, record: &DeliveryRecord, now: Timestamp) -> Result<Next, StoreError> {
+        self.put_off(record, now + retry::pause(u32::MAX)).await?;
+        Ok(Next::End)
     }
 
     /// Whether the guard wants something else sent, or nothing.

@@ -237,7 +237,8 @@ fn question(name: &str, capabilities: &Capabilities, words: &Words, otherwise: S
     Content { text, ..Content::default() }
 }
 
-/// What the agent will know of this turn later: what the person said, and what they saw.
+/// What the agent will know of this turn later: what the person said, and what they saw. An answer takes the place of
+/// what the agent said when it put the answer off.
 fn transcript(signal: &Signal, shown: &Shown, turn: &TurnRecord, now: Timestamp) -> Vec<TranscriptLine> {
     let event = &turn.event;
     let line = |speaker, text: &str, at| TranscriptLine {
@@ -246,7 +247,8 @@ fn transcript(signal: &Signal, shown: &Shown, turn: &TurnRecord, now: Timestamp)
         line: Line { speaker, name: None, text: text.to_owned(), at },
     };
     let ours = match signal.kind() {
-        SignalKind::Deferral => return Vec::new(),
+        SignalKind::Deferral if is_gateways_own(turn) => return Vec::new(),
+        SignalKind::Deferral => Some(line(Speaker::Agent, &shown.text, now)),
         SignalKind::Reaction => None,
         SignalKind::Reply if is_ours(signal, turn) => Some(line(Speaker::Gateway, &shown.text, now)),
         SignalKind::Reply => Some(line(Speaker::Agent, &shown.text, now)),
@@ -256,6 +258,11 @@ fn transcript(signal: &Signal, shown: &Shown, turn: &TurnRecord, now: Timestamp)
     // A picture or a reaction has no words.
     let has_words = !event.text.trim().is_empty();
     has_words.then_some(person).into_iter().chain(ours).collect()
+}
+
+/// Whether a deferral is made because there is no answer yet, and not by the agent. The answer takes its place.
+fn is_gateways_own(turn: &TurnRecord) -> bool {
+    turn.obligation.is_running() || turn.obligation.is_waiting()
 }
 
 /// Whether the words are the gateway's: the ladder's, or the answer to a command.

@@ -40,6 +40,8 @@ pub enum TurnListState {
     Undeliverable,
     /// Owed, and past the time at which something should have happened.
     Overdue,
+    /// Not ended, owed or not, and its channel is not configured.
+    Absent,
 }
 
 /// A line of the list of turns.

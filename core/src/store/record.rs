@@ -188,6 +188,8 @@ pub struct Dossier {
     pub accepted_at: Timestamp,
     /// When it was settled or given up.
     pub ended_at: Option<Timestamp>,
+    /// Whether something of it is not done yet, and its channel is not configured.
+    pub absent: bool,
     /// Its runs, in order.
     pub runs: Vec<RunRecord>,
     /// Its deliveries, in order.
@@ -221,15 +223,28 @@ impl BlockedScope {
     }
 }
 
+/// A channel that something waits for and that is not configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AbsentChannel {
+    /// The channel.
+    pub channel: ChannelId,
+    /// How many turns wait for it.
+    pub turns: u64,
+    /// How many deliveries do, those of these turns included.
+    pub deliveries: u64,
+}
+
 /// How much is waiting, for metrics and health.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backlog {
     /// Turns that are owed and not settled.
     pub open: u64,
-    /// Turns that wait for a run.
+    /// Turns that wait for a run, those of absent channels not counted.
     pub waiting: u64,
-    /// Deliveries that wait for an attempt.
+    /// Deliveries that wait for an attempt, those of absent channels not counted.
     pub pending_deliveries: u64,
+    /// Turns that have not ended, and whose channel is not configured.
+    pub absent: u64,
     /// Turns that ended as dead letters.
     pub undeliverable: u64,
 }

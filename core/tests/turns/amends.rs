@@ -1,12 +1,15 @@
 //! Edits, and what follows piece by piece.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::{
-    Accepted, AgentTurn, Amends, Attachment, Clock, InboundEvent, TurnId, conformance::scripted::Script,
+    Accepted, AgentName, AgentTurn, Amends, Attachment, Clock, ConversationId, EventId, Expectation, InboundEvent,
+    Obligation, SessionId, Store, TurnId,
+    conformance::scripted::Script,
+    store::{NewEvent, NewTurn, TurnStatus},
 };
 
-use crate::gateway::{Made, TestGateway, chat, said, secs};
+use crate::gateway::{Made, TestGateway, chat, policy, said, secs};
 
 const PAUSE: Duration = secs(1);
 
@@ -247,5 +250,63 @@ async fn a_time_in_the_future_holds_nothing_up() {
     gateway.advance(secs(10)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["look"]);
+    gateway.at_rest().await;
+}
+
+/// D18. A command that came with an album is carried out at once; what follows of it is part of the command.
+#[tokio::test]
+async fn an_album_captioned_with_a_command_is_the_command() {
+    let gateway = TestGateway::with(Script::hangs()).await;
+    let running = gateway.receives(said(&chat("ada"), "work")).await;
+
+    let stop = comes_in(&gateway, part(&gateway, "album", 1, "/stop")).await;
+    let rest = vec![part(&gateway, "album", 2, ""), part(&gateway, "album", 3, "")];
+    let rest = gateway.intake().accept_all(rest, None).await.expect("accepted");
+
+    assert_eq!(gateway.visible(&chat("ada")), ["Stopped."]);
+    assert_eq!(gateway.status(running).await, TurnStatus::Cancelled);
+    assert_eq!(gateway.status(turn_of(&stop)).await, TurnStatus::Answered);
+    assert_eq!(rest, [Accepted::Kept, Accepted::Kept]);
+    assert_eq!(given(&gateway).len(), 1, "the agent is given none of it");
+    gateway.at_rest().await;
+}
+
+/// As a poll brings it: all parts at once. What comes after it in the chat is answered.
+#[tokio::test]
+async fn after_an_album_captioned_with_a_command_the_chat_goes_on() {
+    let mut gateway = echo().await;
+    let batch = (1..=2).map(|number| part(&gateway, "album", number, if number == 1 { "/help" } else { "" })).collect();
+    gateway.intake().accept_all(batch, None).await.expect("accepted");
+    gateway.settle().await;
+    assert_eq!(gateway.visible(&chat("ada")), ["Say what you like."]);
+
+    gateway.restart().await;
+    gateway.receives(said(&chat("ada"), "one")).await;
+    gateway.receives(said(&chat("ada"), "two")).await;
+    gateway.advance(secs(20)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["Say what you like.", "one", "two"]);
+    gateway.at_rest().await;
+}
+
+/// What an earlier version has left: a command that was opened without a run, and could never be carried out.
+#[tokio::test]
+async fn a_command_that_was_stored_without_a_run_is_carried_out() {
+    let mut gateway = echo().await;
+    gateway.life.kill();
+    let at = gateway.clock.now();
+    let obligation = Obligation::open(Expectation::Answer, &policy(), None, at);
+    let (id, agent) = (TurnId::new(at), AgentName::from("gateway"));
+    let (conversation, session) = (ConversationId::new(at), SessionId::new(at));
+    let turn = NewTurn { id, agent, obligation, run: None, conversation, session };
+    let event = Arc::new(part(&gateway, "album", 1, "/help"));
+    let new = NewEvent { id: EventId::new(at), event, turn: Some(turn) };
+    gateway.store.accept(vec![new], None).await.expect("accepted");
+
+    gateway.begin_life().await;
+    gateway.receives(said(&chat("ada"), "one")).await;
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["Say what you like.", "one"]);
     gateway.at_rest().await;
 }

@@ -319,23 +319,6 @@ async fn a_channel_that_hangs_holds_up_no_other_channel() {
     gateway.at_rest().await;
 }
 
-/// The channel is gone from the configuration: what is owed there waits as rows, and ends as dead letters.
-#[tokio::test]
-async fn what_is_owed_on_a_channel_that_is_gone_ends_as_a_dead_letter() {
-    let gone = ChannelId::new("gone", "main");
-    let mut made = Made::new().always(Script::replies("done").taking(secs(5)));
-    made.channels.push((gone.clone(), capabilities()));
-    let mut gateway = made.start().await;
-    let turn = gateway.receives(said(&ConversationRef::new(gone.clone(), "ada"), "hello")).await;
-
-    gateway.forget_channel(&gone);
-    gateway.restart().await;
-    gateway.advance(HOUR * 25).await;
-
-    assert_eq!(gateway.status(turn).await, TurnStatus::Undeliverable);
-    gateway.at_rest().await;
-}
-
 /// Copies of an answer that is a row are retried, and given up without touching the turn.
 #[tokio::test]
 async fn a_copy_that_nobody_takes_leaves_the_answer_alone() {

@@ -15,6 +15,7 @@ use rejoinder_core::{
     SenderKind, Settings, SharedClock, SignalKind, Store, TurnId, Via, Words,
     conformance::{
         clock::TestClock,
+        refusing::{Refuses, Refusing},
         scripted::{Platform, Script, ScriptedAgent, ScriptedChannel, Seen, capabilities},
     },
     explain::explain,
@@ -132,6 +133,8 @@ pub(crate) struct Made {
     pub(crate) policies: Policies,
     pub(crate) seats: usize,
     pub(crate) delivery_lifetime: Duration,
+    /// What the store refuses of the first thing that is said.
+    pub(crate) refuses: Option<Refuses>,
     pub(crate) agents: Vec<(&'static str, Employing)>,
 }
 
@@ -145,6 +148,7 @@ impl Made {
             policies: Policies::new(policy()),
             seats: 64,
             delivery_lifetime: secs(24 * 3600),
+            refuses: None,
             agents: Vec::new(),
         }
     }
@@ -190,6 +194,8 @@ pub(crate) struct TestGateway {
     pub(crate) platform: Arc<Platform>,
     pub(crate) store: Arc<SqliteStore>,
     pub(crate) life: Arc<Life>,
+    /// The store, as the gateway has it.
+    reached: Arc<dyn Store>,
     agents: HashMap<&'static str, Arc<ScriptedAgent>>,
     channels: Vec<(ChannelId, Capabilities)>,
     settings: Settings,
@@ -220,6 +226,7 @@ impl TestGateway {
         let options =
             OpenOptions { clock: Arc::clone(&shared), ..OpenOptions::new(directory.path().join("rejoinder.db")) };
         let store = Arc::new(SqliteStore::open(options).await.expect("the database opens"));
+        let reached = Refusing::perhaps(Arc::clone(&store) as Arc<dyn Store>, made.refuses);
         let mut channels = made.channels;
         channels.push((main_channel(), made.capabilities));
         let settings = Settings {
@@ -239,6 +246,7 @@ impl TestGateway {
             clock,
             platform: Platform::new(),
             store,
+            reached,
             life: Arc::default(),
             agents,
             channels,
@@ -274,7 +282,7 @@ impl TestGateway {
             (AgentName::from(*name), Arc::new(agent) as Arc<dyn AgentRuntime>)
         });
         let parts = Parts {
-            store: Arc::new(Reached { life: Arc::clone(life), store: Arc::clone(&self.store) as Arc<dyn Store> }),
+            store: Arc::new(Reached { life: Arc::clone(life), store: Arc::clone(&self.reached) }),
             clock: Arc::clone(&self.clock) as SharedClock,
             channels: channels.collect(),
             agents: agents.collect(),
@@ -318,8 +326,22 @@ impl TestGateway {
         explain(&self.dossier(turn).await, self.clock.now()).to_string()
     }
 
-    pub(crate) fn forget_channel(&mut self, channel: &ChannelId) {
-        self.channels.retain(|(known, _)| known != channel);
+    /// From the next start on there is no such channel.
+    pub(crate) fn forget_channel(&mut self, channel: &ChannelId) -> Capabilities {
+        let index = self.channels.iter().position(|(known, _)| known == channel).expect("it is known");
+        self.channels.remove(index).1
+    }
+
+    /// From the next start on there is this channel.
+    pub(crate) fn know_channel(&mut self, channel: &ChannelId, capabilities: Capabilities) {
+        self.channels.push((channel.clone(), capabilities));
+    }
+
+    /// From the next start on there is no agent `name`, and `instead` is everybody's.
+    pub(crate) fn rename_agent(&mut self, name: &'static str, instead: &'static str) {
+        let agent = self.agents.remove(name).expect("it is known");
+        self.agents.insert(instead, agent);
+        self.settings.default_agent = AgentName::from(instead);
     }
 
     /// Answers that were refused half-way, with words of the ladder after them, are in order.
@@ -413,6 +435,7 @@ impl TestGateway {
         self.life.is_buried().await;
         let backlog = self.store.backlog().await.expect("readable");
         let turns = self.turns().await;
+        assert_eq!(backlog.absent, 0, "turns wait for channels that are not there");
         let open: Vec<_> = turns.iter().filter(|turn| turn.ended_at.is_none()).collect();
         assert_eq!((backlog.open, backlog.waiting, backlog.pending_deliveries), (0, 0, 0), "open: {open:#?}");
         assert!(self.store.running(None, 1).await.expect("readable").is_empty(), "a run is in flight");

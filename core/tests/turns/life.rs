@@ -11,8 +11,8 @@ use rejoinder_core::{
     ConversationId, ConversationRef, Delivery, DeliveryError, Intake, Line, Outcome, Receipt, RunEvents, SessionId,
     Store, StoreError, Timestamp, TurnId, TurnView,
     store::{
-        Backlog, BlockedScope, Commit, CursorMove, DeliveryRecord, Dossier, NewEvent, Stored, Transition, TurnFilter,
-        TurnRecord, TurnSummary, WaitingTurn,
+        AbsentChannel, Backlog, BlockedScope, Commit, CursorMove, DeliveryRecord, Dossier, NewEvent, Stored,
+        Transition, TurnFilter, TurnRecord, TurnSummary, WaitingTurn,
     },
 };
 use tokio_util::sync::CancellationToken;
@@ -142,6 +142,9 @@ impl Store for Reached {
     }
     async fn commit(&self, transition: Transition) -> Result<Commit, StoreError> {
         self.life.write(self.store.commit(transition)).await
+    }
+    async fn set_channels(&self, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
+        self.life.write(self.store.set_channels(channels)).await
     }
     async fn block(&self, blocked: BlockedScope) -> Result<(), StoreError> {
         self.life.write(self.store.block(blocked)).await

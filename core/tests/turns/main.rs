@@ -4,6 +4,7 @@
 //! To add a test: a function in the module of what it is about. [`TestGateway`](gateway::TestGateway)
 //! checks the promise when it comes to rest, and insists on being asked.
 
+mod absent;
 mod access;
 mod amends;
 mod answers;
@@ -12,12 +13,14 @@ mod commands;
 mod crashes;
 mod crowd;
 mod deadlines;
+mod deferrals;
 mod deliveries;
 mod drafts;
 mod gateway;
 mod life;
 mod limits;
 mod moves;
+mod poison;
 mod restarts;
 mod rows;
 mod store;

@@ -84,6 +84,8 @@ enum ListState {
     Undeliverable,
     /// Owed, and past the time at which something should have happened
     Overdue,
+    /// Not ended, and its channel is not configured
+    Absent,
 }
 
 #[derive(Debug, Args)]
@@ -146,6 +148,7 @@ impl List {
                 ListState::Settled => TurnListState::Settled,
                 ListState::Undeliverable => TurnListState::Undeliverable,
                 ListState::Overdue => TurnListState::Overdue,
+                ListState::Absent => TurnListState::Absent,
             }),
             channel: self.channel.as_deref().map(ChannelId::from_stored),
             conversation: self.conversation,

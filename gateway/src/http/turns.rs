@@ -35,7 +35,8 @@ const MAX_PAGE: u32 = 200;
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Filter {
-    /// `open` (anything owed and not settled), `settled`, `undeliverable` or `overdue`.
+    /// `open` (anything owed and not settled), `settled`, `undeliverable`, `overdue`, or `absent` (its channel is not
+    /// configured).
     #[param(max_length = 32)]
     state: Option<String>,
     /// Of this channel: `webhook.siri`.
@@ -90,7 +91,8 @@ fn state(name: &str) -> Result<TurnListState, ApiError> {
         "settled" => Ok(TurnListState::Settled),
         "undeliverable" => Ok(TurnListState::Undeliverable),
         "overdue" => Ok(TurnListState::Overdue),
-        _ => Err(bad("state", "open, settled, undeliverable or overdue")),
+        "absent" => Ok(TurnListState::Absent),
+        _ => Err(bad("state", "open, settled, undeliverable, overdue or absent")),
     }
 }
 

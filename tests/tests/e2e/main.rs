@@ -10,6 +10,7 @@ mod crashes;
 mod disk;
 mod hooks;
 mod time;
+mod waiting;
 
 /// The token of the hooks in these tests.
 const TOKEN: &str = "token-of-the-tests";

@@ -45,6 +45,28 @@ async fn an_album_is_one_turn() {
     assert_eq!(agent.calls().len(), 1);
 }
 
+/// D18: an album captioned with a command is that command, and the chat goes on behind it, also after a restart.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_album_captioned_with_a_command_is_the_command() {
+    let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::echoing().await);
+    let mut gateway =
+        Gateway::builder().config(&telegram(&double, "")).config(&agent.section_with("images = true")).start().await;
+    let ada = double.person("Ada");
+
+    ada.sends_album(&[PNG, PNG], "/stop");
+    ada.hears("There is nothing to cancel.").await;
+    double.all_confirmed().await;
+    gateway.stop().await;
+    gateway.restart().await;
+    ada.says("one");
+    ada.says("two");
+    ada.hears("echo one").await;
+    ada.hears("echo two").await;
+
+    assert_eq!(double.said(ada.chat()), ["There is nothing to cancel.", "echo one", "echo two"]);
+    assert!(!gateway.log().contains("a batch failed"), "{}", gateway.log());
+}
+
 /// K3: a file that cannot be fetched costs nobody the text.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_file_that_cannot_be_fetched_costs_nobody_the_text() {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rejoinder_core::{AgentTurn, ChatKind, Line, Speaker, Timestamp};
+use rejoinder_core::{AgentTurn, ChatKind, Deferred, Line, Speaker, Timestamp};
 use serde::{Serialize, Serializer};
 
 use super::{
@@ -230,7 +230,8 @@ fn today(now: Timestamp) -> String {
 /// A reaction is said in words: it is no text of the person's.
 fn said_now(turn: &AgentTurn) -> Cow<'_, str> {
     let name = turn.sender.name.as_deref().filter(|_| turn.chat == ChatKind::Group).map(clean);
-    if name.is_none() && turn.quoted.is_none() && turn.attachments.is_empty() && turn.reaction.is_none() {
+    let is_bare = turn.quoted.is_none() && turn.attachments.is_empty() && turn.reaction.is_none();
+    if name.is_none() && is_bare && turn.deferred.is_none() {
         return Cow::Borrowed(&turn.text);
     }
     let mut text = String::with_capacity(turn.text.len() + 128);
@@ -258,7 +259,18 @@ fn said_now(turn: &AgentTurn) -> Cow<'_, str> {
         }
     }
     files::describe(&turn.attachments, &mut text);
+    if let Some(deferred) = &turn.deferred {
+        text.push_str(&time_has_come(deferred));
+    }
     Cow::Owned(text)
+}
+
+/// What a model is told that has put its answer off: it may remember nothing.
+fn time_has_come(deferred: &Deferred) -> String {
+    let told = deferred.note.as_deref().map(|note| format!(" and said “{note}”")).unwrap_or_default();
+    format!(
+        "\n\n[You put the answer to this off{told}. The time that you named has come: you owe the person the answer now.]"
+    )
 }
 
 #[derive(Serialize)]
@@ -488,6 +500,24 @@ mod tests {
             "In reply to:\n> Done.\n\n[reacted to this message of yours with 👍; this needs no answer]"
         );
         assert!(told("").ends_with("[took back a reaction to this message of yours]"));
+    }
+
+    /// H3.
+    #[test]
+    fn a_model_that_put_its_answer_off_is_told_that_the_time_has_come() {
+        let deferred = |note: Option<&str>| AgentTurn {
+            deferred: Some(Deferred { note: note.map(str::to_owned), at: Timestamp::from_millis(0) }),
+            history: vec![line(Speaker::Person, "When does it rain?"), line(Speaker::Agent, "Let me see.")],
+            ..turn("When does it rain?")
+        };
+        let told = |note| said(&deferred(note), &settings()).remove(2).1;
+
+        assert_eq!(
+            told(Some("Let me see.")),
+            "When does it rain?\n\n[You put the answer to this off and said “Let me see.”. The time that you named has \
+             come: you owe the person the answer now.]"
+        );
+        assert!(told(None).contains("[You put the answer to this off. The time that you named has come"));
     }
 
     #[test]

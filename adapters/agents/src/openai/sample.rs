@@ -39,6 +39,7 @@ pub(super) fn turn(text: &str) -> AgentTurn {
         chat: ChatKind::Direct,
         session: SessionId::new(now),
         attempt: 1,
+        deferred: None,
         sender: Sender { id: "ada".into(), name: Some("Ada".into()), username: None, kind: SenderKind::Person },
         text: text.into(),
         reaction: None,

@@ -19,6 +19,23 @@ async fn a_direct_message_is_answered() {
     gateway.stop().await;
 }
 
+/// E3: a message that the store refuses holds up nobody, in its chat or elsewhere.
+#[tokio::test]
+async fn a_message_that_the_store_refuses_costs_itself_only() {
+    let server = DiscordServer::start().await;
+    let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
+    let gateway = Gateway::refusing(&server).await;
+
+    ada.dm("say poison").await;
+    ada.dm("say one").await;
+    bob.dm("say two").await;
+
+    assert_eq!(server.until_said(&ada.direct().await, 1).await, ["one"]);
+    assert_eq!(server.until_said(&bob.direct().await, 1).await, ["two"]);
+    gateway.until_health("nothing is wrong", |health| health.problem.is_none()).await;
+    gateway.stop().await;
+}
+
 /// B11.
 #[tokio::test]
 async fn a_mention_in_a_server_is_answered_with_a_reply_to_it() {

@@ -14,6 +14,7 @@ use rejoinder_core::{
     AgentError, AgentName, AgentRuntime, AgentTurn, Attachment, Cause, ChannelAdapter, ChannelHealth, ChannelId,
     ChatKind, Clock, Engine, Ladder, Outcome, Parts, Policies, Policy, Question, Reply, RunEvents, Rung, Settings,
     Store, SystemClock, Timestamp, Words,
+    conformance::refusing::{Refuses, Refusing},
 };
 use rejoinder_discord::{Discord, DiscordOptions, Limits};
 use rejoinder_discord_server::DiscordServer;
@@ -138,10 +139,23 @@ impl Gateway {
     }
 
     pub(crate) async fn with(options: DiscordOptions) -> Self {
-        Self::on(options, tempfile::tempdir().expect("a directory"), Arc::default()).await
+        Self::on(options, tempfile::tempdir().expect("a directory"), Arc::default(), None).await
     }
 
-    async fn on(options: DiscordOptions, directory: TempDir, clock: Arc<LeadingClock>) -> Self {
+    /// One whose store refuses the first thing that is said, once it is connected.
+    pub(crate) async fn refusing(server: &DiscordServer) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let gateway = Self::on(options(server), directory, Arc::default(), Some(Refuses::Words)).await;
+        gateway.until_health("it is connected", |health| health.inbound_at.is_some()).await;
+        gateway
+    }
+
+    async fn on(
+        options: DiscordOptions,
+        directory: TempDir,
+        clock: Arc<LeadingClock>,
+        refuses: Option<Refuses>,
+    ) -> Self {
         let store =
             Arc::new(SqliteStore::open(OpenOptions::new(directory.path().join("test.db"))).await.expect("a database"));
         let channel = ChannelId::new("discord", "main");
@@ -149,7 +163,7 @@ impl Gateway {
         let agent =
             Arc::new(Scripted { going_on: Semaphore::new(0), turns: Mutex::default(), given: watch::Sender::new(0) });
         let engine = Engine::start(Parts {
-            store: Arc::clone(&store) as _,
+            store: Refusing::perhaps(Arc::clone(&store) as _, refuses),
             clock: Arc::clone(&clock) as _,
             channels: vec![Arc::clone(&discord) as _],
             agents: HashMap::from([(AgentName::from("main"), Arc::clone(&agent) as Arc<dyn AgentRuntime>)]),
@@ -239,7 +253,7 @@ pub(crate) struct Down {
 impl Down {
     /// Starts again, on what was stored.
     pub(crate) async fn up(self, server: &DiscordServer) -> Gateway {
-        Gateway::on(options(server), self.directory, self.clock).await
+        Gateway::on(options(server), self.directory, self.clock, None).await
     }
 }
 

@@ -13,8 +13,8 @@ use rejoinder_core::{
     ChannelId, ConversationId, ConversationRef, Line, SessionId, SharedClock, Store, StoreError, Timestamp, TurnId,
     TurnView,
     store::{
-        Backlog, BlockedScope, Commit, CursorMove, DeliveryRecord, Dossier, NewEvent, Stored, Transition, TurnFilter,
-        TurnRecord, TurnSummary, WaitingTurn,
+        AbsentChannel, Backlog, BlockedScope, Commit, CursorMove, DeliveryRecord, Dossier, NewEvent, Stored,
+        Transition, TurnFilter, TurnRecord, TurnSummary, WaitingTurn,
     },
 };
 use sqlx::SqlitePool;
@@ -72,6 +72,13 @@ impl Store for SqliteStore {
                 Ok(commit)
             }
             other => unreachable!("a transition was answered with {other:?}"),
+        }
+    }
+
+    async fn set_channels(&self, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
+        match self.write(Work::Channels(channels.to_vec())).await? {
+            Outcome::Absent(absent) => Ok(absent),
+            other => unreachable!("the channels were answered with {other:?}"),
         }
     }
 

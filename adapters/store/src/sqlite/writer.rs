@@ -11,8 +11,8 @@ use std::{
 };
 
 use rejoinder_core::{
-    StoreError, Timestamp, TurnId,
-    store::{BlockedScope, Commit, CursorMove, NewEvent, Stored, Transition},
+    ChannelId, StoreError, Timestamp, TurnId,
+    store::{AbsentChannel, BlockedScope, Commit, CursorMove, NewEvent, Stored, Transition},
 };
 use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use tokio::sync::{mpsc, oneshot};
@@ -36,6 +36,7 @@ const IDLE: Duration = Duration::from_millis(500);
 pub(super) enum Work {
     Accept { events: Vec<NewEvent>, cursor: Option<CursorMove> },
     Commit(Box<Transition>),
+    Channels(Vec<ChannelId>),
     Block(BlockedScope),
     Fetched { turn: TurnId, at: Timestamp },
     Probe,
@@ -46,6 +47,7 @@ pub(super) enum Work {
 pub(super) enum Outcome {
     Accepted(Vec<Stored>),
     Committed(Commit),
+    Absent(Vec<AbsentChannel>),
     Done,
 }
 

@@ -4,7 +4,7 @@ use rejoinder_core::ChannelAdapter;
 use rejoinder_telegram_double::{ApiError, Fault, Outage, TelegramDouble};
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, http};
+use crate::support::{Gateway, bot, http, options};
 
 #[tokio::test]
 async fn a_message_is_answered_and_confirmed() {
@@ -17,6 +17,24 @@ async fn a_message_is_answered_and_confirmed() {
     ada.hears("You said: hello").await;
     telegram.all_confirmed().await;
     assert!(gateway.bot.health().problem.is_none());
+    gateway.stop().await;
+}
+
+/// E3: one update that the store refuses holds up none of those that a poll brings with it.
+#[tokio::test]
+async fn an_update_that_the_store_refuses_costs_itself_only() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    for text in ["say poison", "say one", "say two"] {
+        ada.says(text);
+    }
+
+    let gateway = Gateway::refusing(bot(options(&telegram))).await;
+
+    ada.hears("two").await;
+    telegram.all_confirmed().await;
+    assert_eq!(telegram.said(ada.id()), ["one", "two"]);
+    gateway.until_health("nothing is wrong", |health| health.problem.is_none()).await;
     gateway.stop().await;
 }
 

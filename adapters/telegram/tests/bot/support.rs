@@ -11,6 +11,7 @@ use rejoinder_core::{
     AgentError, AgentName, AgentRuntime, AgentTurn, Attachment, Cause, ChannelAdapter, ChannelHealth, ChannelId,
     ChatKind, Engine, Ladder, Outcome, Parts, Policies, Policy, Question, Reply, RunEvents, Rung, Settings,
     SharedClock, Store, SystemClock, Words,
+    conformance::refusing::{Refuses, Refusing},
 };
 use rejoinder_store::{OpenOptions, SqliteStore};
 use rejoinder_telegram::{Limits, Telegram, TelegramOptions};
@@ -108,17 +109,22 @@ impl Gateway {
     }
 
     pub(crate) async fn with(bot: Arc<Telegram>) -> Self {
-        Self::with_directory(bot, tempfile::tempdir().expect("a directory")).await
+        Self::on(bot, tempfile::tempdir().expect("a directory"), None).await
     }
 
-    async fn with_directory(bot: Arc<Telegram>, directory: TempDir) -> Self {
+    /// One whose store refuses the first thing that is said.
+    pub(crate) async fn refusing(bot: Arc<Telegram>) -> Self {
+        Self::on(bot, tempfile::tempdir().expect("a directory"), Some(Refuses::Words)).await
+    }
+
+    async fn on(bot: Arc<Telegram>, directory: TempDir, refuses: Option<Refuses>) -> Self {
         let store =
             Arc::new(SqliteStore::open(OpenOptions::new(directory.path().join("test.db"))).await.expect("a database"));
         let clock: SharedClock = Arc::new(SystemClock);
         let agent =
             Arc::new(Scripted { going_on: Semaphore::new(0), turns: Mutex::default(), given: watch::Sender::new(0) });
         let engine = Engine::start(Parts {
-            store: Arc::clone(&store) as _,
+            store: Refusing::perhaps(Arc::clone(&store) as _, refuses),
             clock,
             channels: vec![Arc::clone(&bot) as _],
             agents: HashMap::from([(AgentName::from("main"), Arc::clone(&agent) as Arc<dyn AgentRuntime>)]),
@@ -134,7 +140,7 @@ impl Gateway {
         self.engine.stop(Duration::ZERO).await;
         self.store.close().await;
         let Self { directory, .. } = self;
-        Self::with_directory(bot(options(telegram)), directory).await
+        Self::on(bot(options(telegram)), directory, None).await
     }
 
     pub(crate) async fn until_health(&self, about: &str, holds: impl Fn(&ChannelHealth) -> bool) -> ChannelHealth {

@@ -53,6 +53,25 @@ async fn what_is_posted_is_answered() {
     gateway.stop().await;
 }
 
+/// E3: an update that the store refuses is not posted again and again: what comes after it is answered.
+#[tokio::test]
+async fn an_update_that_the_store_refuses_costs_itself_only() {
+    let telegram = TelegramDouble::start().await;
+    let ada = telegram.person("Ada");
+    let (bot, _) = posted(&telegram).await;
+    let gateway = Gateway::refusing(bot).await;
+    gateway.until_health("the webhook is set", |health| health.inbound_at.is_some()).await;
+
+    for text in ["say poison", "say one", "say two"] {
+        ada.says(text);
+    }
+
+    ada.hears("two").await;
+    telegram.all_confirmed().await;
+    assert_eq!(telegram.said(ada.id()), ["one", "two"]);
+    gateway.stop().await;
+}
+
 /// E3: an update that is posted again is known.
 #[tokio::test]
 async fn an_update_that_is_posted_twice_is_answered_once() {

@@ -148,6 +148,23 @@ async fn only_what_was_asked_can_be_picked(
     assert_eq!(page.hears("error").await["code"], code);
 }
 
+/// E3: whoever said it is told, and is not asked to try again; what is said next is answered.
+#[tokio::test]
+async fn a_message_that_the_store_refuses_costs_itself_only() {
+    let chat = Chat::refusing().await;
+    let (mut page, _) = chat.page(HERE).await;
+
+    page.says_text("message-1", "poison").await;
+    let refused = page.hears("error").await;
+    page.says_text("message-2", "hello").await;
+
+    assert_eq!(
+        (&refused["id"], &refused["code"], &refused["retry"]),
+        (&json!("message-1"), &json!("refused"), &json!(false))
+    );
+    assert_eq!(page.sees("answered").await["shown"]["text"], "*hello*");
+}
+
 /// B11.
 #[tokio::test]
 async fn nobody_hears_another_conversation() {

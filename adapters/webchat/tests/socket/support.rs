@@ -12,6 +12,7 @@ use futures_util::{SinkExt, StreamExt};
 use rejoinder_core::{
     AgentError, AgentRuntime, AgentTurn, Cause, ChannelAdapter, ChatKind, Engine, Ladder, Outcome, Parts, Policies,
     Policy, Question, Reply, RunEvents, Rung, Settings, SystemClock, Words,
+    conformance::refusing::{Refuses, Refusing},
 };
 use rejoinder_store::{OpenOptions, SqliteStore};
 use rejoinder_webchat::{Access, WebchatAdapter, WebchatSettings, router};
@@ -73,7 +74,16 @@ impl Chat {
         Self::with(Access::Loopback).await
     }
 
+    /// One whose store refuses the first thing that is said.
+    pub(crate) async fn refusing() -> Self {
+        Self::on(Access::Loopback, Some(Refuses::Words)).await
+    }
+
     pub(crate) async fn with(access: Access) -> Self {
+        Self::on(access, None).await
+    }
+
+    async fn on(access: Access, refuses: Option<Refuses>) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let store = SqliteStore::open(OpenOptions::new(directory.path().join("chat.db"))).await.expect("a store");
         let clock: rejoinder_core::SharedClock = Arc::new(SystemClock);
@@ -89,7 +99,8 @@ impl Chat {
         let go_on = Arc::clone(&agent.go_on);
         let agents: HashMap<_, Arc<dyn AgentRuntime>> = HashMap::from([("agent".into(), Arc::new(agent) as _)]);
         let channels: Vec<Arc<dyn ChannelAdapter>> = vec![Arc::clone(&adapter) as _];
-        let parts = Parts { store: Arc::new(store), clock, channels, agents, settings: settings() };
+        let store = Refusing::perhaps(Arc::new(store), refuses);
+        let parts = Parts { store, clock, channels, agents, settings: settings() };
         let engine = Engine::start(parts).await.expect("a core");
         let channel = adapter.channel().clone();
         let is_live = || adapter.health().inbound_at.is_some();

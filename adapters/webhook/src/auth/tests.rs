@@ -18,6 +18,7 @@ fn settings(token: Option<&str>, signing_secret: Option<&str>, hub_secret: Optio
         token: token.map(Into::into),
         signing_secret: signing_secret.map(Into::into),
         hub_secret: hub_secret.map(Into::into),
+        result_keys: ResultKeys::new(&"kept by the gateway".into()),
         wait: Duration::from_secs(25),
         body_limit: crate::DEFAULT_BODY_LIMIT,
         conversation: None,

@@ -16,9 +16,10 @@ use hmac::{Hmac, Mac};
 use rejoinder_core::{
     AgentError, AgentName, AgentRuntime, AgentTurn, Cause, ChannelAdapter, Engine, Ladder, Outcome, Parts, Policies,
     Policy, Reply, RunEvents, Rung, Settings, SharedClock, Store, SystemClock, Words,
+    conformance::refusing::{Refuses, Refusing},
 };
 use rejoinder_store::{OpenOptions, SqliteStore};
-use rejoinder_webhook::{CallbackSettings, WebhookAdapter, WebhookSettings};
+use rejoinder_webhook::{CallbackSettings, FormerHooks, ResultKeys, WebhookAdapter, WebhookSettings};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, redirect};
 use serde_json::Value;
 use sha2::Sha256;
@@ -82,16 +83,43 @@ pub(crate) struct Hook {
     _directory: TempDir,
 }
 
+async fn engine(
+    store: Arc<dyn Store>,
+    clock: &SharedClock,
+    channels: Vec<Arc<dyn ChannelAdapter>>,
+    agent: &Arc<Scripted>,
+) -> Engine {
+    Engine::start(Parts {
+        store,
+        clock: Arc::clone(clock),
+        channels,
+        agents: HashMap::from([(AgentName::from("main"), Arc::clone(agent) as Arc<dyn AgentRuntime>)]),
+        settings: settings(),
+    })
+    .await
+    .expect("a store that works")
+}
+
+fn former(keys: &ResultKeys, clock: &SharedClock, engine: &Engine) -> FormerHooks {
+    let (keys, clock, engine) = (keys.clone(), Arc::clone(clock), engine.clone());
+    FormerHooks { keys, public_url: None, clock, intake: Box::new(move |channel| engine.intake(channel)) }
+}
+
 impl Hook {
     pub(crate) async fn start() -> Self {
-        Self::with(None).await
+        Self::with(None, None).await
+    }
+
+    /// One whose store refuses the first thing that is said.
+    pub(crate) async fn refusing() -> Self {
+        Self::with(None, Some(Refuses::Words)).await
     }
 
     pub(crate) async fn with_callback(callback: CallbackSettings) -> Self {
-        Self::with(Some(callback)).await
+        Self::with(Some(callback), None).await
     }
 
-    async fn with(callback: Option<CallbackSettings>) -> Self {
+    async fn with(callback: Option<CallbackSettings>, refuses: Option<Refuses>) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let store = Arc::new(
             SqliteStore::open(OpenOptions::new(directory.path().join("test.db"))).await.expect("a new database"),
@@ -99,12 +127,14 @@ impl Hook {
         let clock: SharedClock = Arc::new(SystemClock);
         let client = Client::builder().redirect(redirect::Policy::none()).build().expect("a client");
         let hang_up = CancellationToken::new();
+        let keys = ResultKeys::new(&"kept by the gateway".into());
         let hook = Arc::new(
             WebhookAdapter::new(WebhookSettings {
                 name: "siri".to_owned(),
                 token: Some(TOKEN.into()),
                 signing_secret: Some(SIGNING_SECRET.into()),
                 hub_secret: Some(HUB_SECRET.into()),
+                result_keys: keys.clone(),
                 wait: Duration::from_secs(25),
                 body_limit: BODY_LIMIT,
                 conversation: None,
@@ -118,23 +148,34 @@ impl Hook {
         );
         let agent =
             Arc::new(Scripted { going_on: Semaphore::new(0), waiting: watch::Sender::new(0), runs: AtomicU32::new(0) });
-        let engine = Engine::start(Parts {
-            store: Arc::clone(&store) as _,
-            clock: Arc::clone(&clock),
-            channels: vec![Arc::clone(&hook) as _],
-            agents: HashMap::from([(AgentName::from("main"), Arc::clone(&agent) as Arc<dyn AgentRuntime>)]),
-            settings: settings(),
-        })
-        .await
-        .expect("a store that works");
+        let reached = Refusing::perhaps(Arc::clone(&store) as _, refuses);
+        let engine = engine(reached, &clock, vec![Arc::clone(&hook) as _], &agent).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("bound");
-        let router = rejoinder_webhook::router([Arc::clone(&hook)]);
+        let router = rejoinder_webhook::router([Arc::clone(&hook)], former(&keys, &clock, &engine));
         tokio::spawn(async move { axum::serve(listener, router).await });
         while hook.health().inbound_at.is_none() {
             tokio::task::yield_now().await;
         }
         Self { address, client, hang_up, engine, store, agent, _directory: directory }
+    }
+
+    /// The gateway is stopped, and started again without this hook.
+    pub(crate) async fn is_removed(&mut self) {
+        self.engine.stop(Duration::ZERO).await;
+        let clock: SharedClock = Arc::new(SystemClock);
+        self.engine = engine(Arc::clone(&self.store) as _, &clock, Vec::new(), &self.agent).await;
+        let keys = ResultKeys::new(&"kept by the gateway".into());
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        self.address = listener.local_addr().expect("bound");
+        let router = rejoinder_webhook::router([], former(&keys, &clock, &self.engine));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+    }
+
+    /// An address of before, as it reads now.
+    pub(crate) fn now_at(&self, url: &str) -> String {
+        let path = url.find("/hooks/").expect("the address of a hook");
+        format!("http://{}{}", self.address, &url[path..])
     }
 
     /// A post to the hook, without credentials.

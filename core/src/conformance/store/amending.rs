@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use super::{Subject, Turn, accept_one, at, chat, deliveries, done, new_turn, said};
 use crate::{
-    Action, Amends, Attachment, Content, ConversationRef, EventKind, InboundEvent, Line, Speaker, Store, TurnId,
+    Action, Amends, Attachment, Content, ConversationRef, EventKind, GATEWAY_AGENT, InboundEvent, Line, Speaker, Store,
+    TurnId,
     store::{AttemptStart, Commit, DeliveryChange, DeliveryState, NewEvent, Stored, TranscriptLine, Transition},
 };
 
@@ -52,6 +53,21 @@ pub async fn an_edit_changes_a_turn_that_waits(subject: &mut impl Subject) {
     assert_eq!(accept_one(&*store, edit(7, "good")).await, Stored::Kept, "it is older than what is there");
     assert_eq!(&*event(&*store, turn.id).await.text, "best");
     assert_eq!(store.backlog().await.expect("the backlog is read").waiting, 2);
+}
+
+/// What the gateway carries out as a command is complete with its words: what continues it is kept, and changes
+/// nothing.
+pub async fn what_continues_a_command_is_kept(subject: &mut impl Subject) {
+    let store = subject.store();
+    let mut command = part(1, "/stop");
+    command.turn.as_mut().expect("it is a turn").agent = GATEWAY_AGENT.into();
+    let turn = command.turn.as_ref().expect("it is a turn").id;
+    assert!(matches!(accept_one(&*store, command).await, Stored::Turn { .. }));
+
+    assert_eq!(accept_one(&*store, part(2, "more")).await, Stored::Kept);
+
+    assert_eq!(&*event(&*store, turn).await.text, "/stop");
+    assert_eq!(store.backlog().await.expect("the backlog is read").waiting, 1);
 }
 
 /// What was taken back is known of the turn that waits, and begins anew for whoever has read it.

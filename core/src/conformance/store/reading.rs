@@ -9,8 +9,8 @@ use crate::{
     Action, Attachment, Cause, ChannelId, Content, ConversationId, ConversationRef, Expectation, FallbackView,
     InboundEvent, Obligation, Rung, SignalKind, Store, TurnId, TurnStatus, Via,
     store::{
-        AttemptStart, AuditEntry, Backlog, BlockedScope, DeliveryRecord, DeliveryState, Transition, TurnFilter,
-        TurnListState, WaitingTurn,
+        AbsentChannel, AttemptStart, AuditEntry, Backlog, BlockedScope, DeliveryRecord, DeliveryState, Transition,
+        TurnFilter, TurnListState, WaitingTurn,
     },
 };
 
@@ -115,6 +115,86 @@ pub async fn what_is_due_is_found(subject: &mut impl Subject) {
     assert_eq!(due(START + soft, 10).await, [early.id]);
     assert_eq!(due(at(5) + soft, 10).await, [early.id, late.id]);
     assert_eq!(due(at(500), 1).await, [early.id]);
+}
+
+/// A turn on the channel `gone.main`.
+async fn turn_on_a_channel_that_goes(store: &dyn Store, name: &str) -> Turn {
+    let there = ConversationRef::new(ChannelId::new("gone", "main"), name);
+    Turn::accept(store, said(&there, &format!("gone {name}"))).await
+}
+
+/// What belongs to a channel that there is not is not found by whoever works, and is counted and listed.
+pub async fn what_belongs_to_an_absent_channel_waits(subject: &mut impl Subject) {
+    let store = subject.store();
+    let (here, gone) = (ChannelId::new("test", "main"), ChannelId::new("gone", "main"));
+    let mut running = turn_on_a_channel_that_goes(&*store, "a").await;
+    running.begin(&*store).await;
+    let waiting = turn_on_a_channel_that_goes(&*store, "b").await;
+    let mut claimed = turn_on_a_channel_that_goes(&*store, "c").await;
+    let delivery = claimed.answer(&*store, "hello").await;
+    let mut ended = turn_on_a_channel_that_goes(&*store, "d").await;
+    let answer = ended.answer(&*store, "hello").await;
+    ended.settle(&*store, answer).await;
+    let copy = DeliveryRecord { is_copy: true, ..ended.delivery(1, "hello") };
+    done(&*store, deliveries([copy])).await;
+    let mut cut_off = turn_on_a_channel_that_goes(&*store, "e").await;
+    let begun = cut_off.answer(&*store, "hello").await;
+    let attempt = AttemptStart { delivery: begun, number: 1, at: at(3) };
+    done(&*store, Transition { attempts_started: vec![attempt], ..Transition::default() }).await;
+    let [there] = turns(&*store, "there").await;
+
+    assert_eq!(store.set_channels(&[here.clone(), gone.clone()]).await.expect("written"), []);
+    let absent = store.set_channels(&[here.clone()]).await.expect("written");
+
+    assert_eq!(absent, [AbsentChannel { channel: gone.clone(), turns: 4, deliveries: 3 }]);
+    assert_eq!(store.set_channels(&[here.clone()]).await.expect("written"), absent, "as often as it is said");
+    let found = store.waiting(None, 10).await.expect("turns are read");
+    assert_eq!(found.iter().map(|found| found.turn).collect::<Vec<_>>(), [there.id]);
+    assert!(store.next_waiting(waiting.conversation).await.expect("turns are read").is_none());
+    assert!(store.running(None, 10).await.expect("turns are read").is_empty());
+    assert_eq!(store.due(at(100_000), 10).await.expect("turns are read"), [there.id]);
+    assert_eq!(store.deliverable(at(100_000), 10).await.expect("deliveries are read"), []);
+    assert_eq!(store.interrupted().await.expect("deliveries are read"), []);
+    assert_eq!(store.next_wake().await.expect("it is read"), there.obligation.wake_at());
+    let list = async |state| {
+        let filter = TurnFilter { state: Some(state), now: Some(at(100_000)), limit: 10, ..TurnFilter::default() };
+        let turns = store.list_turns(&filter).await.expect("turns are listed");
+        turns.into_iter().map(|turn| turn.turn_id).collect::<Vec<_>>()
+    };
+    assert_eq!(list(TurnListState::Absent).await, [cut_off.id, claimed.id, waiting.id, running.id]);
+    assert_eq!(list(TurnListState::Overdue).await, [there.id]);
+    assert_eq!(list(TurnListState::Open).await.len(), 5);
+    let backlog = store.backlog().await.expect("the backlog is read");
+    assert_eq!((backlog.open, backlog.waiting, backlog.pending_deliveries, backlog.absent), (5, 1, 0, 4));
+    let absent = async |turn| store.dossier(turn).await.expect("readable").expect("it is there").absent;
+    assert!(absent(waiting.id).await && absent(claimed.id).await && absent(ended.id).await && !absent(there.id).await);
+
+    assert_eq!(store.set_channels(&[here, gone]).await.expect("written"), []);
+    assert_eq!(store.waiting(None, 10).await.expect("turns are read").len(), 2);
+    assert_eq!(store.running(None, 10).await.expect("turns are read"), [running.id]);
+    assert_eq!(store.deliverable(at(100_000), 10).await.expect("deliveries are read").len(), 3);
+    let interrupted = store.interrupted().await.expect("deliveries are read");
+    assert_eq!(interrupted.iter().map(|one| one.id).collect::<Vec<_>>(), [begun]);
+    assert_eq!(store.next_delivery(&claimed.place).await.expect("readable").map(|one| one.id), Some(delivery));
+    assert_eq!(list(TurnListState::Absent).await, []);
+    assert_eq!(store.backlog().await.expect("the backlog is read").absent, 0);
+}
+
+/// No time is lost: what was due before the channel was away is as much overdue when it is back.
+pub async fn what_is_due_on_an_absent_channel_is_due_when_it_is_back(subject: &mut impl Subject) {
+    let store = subject.store();
+    let (here, gone) = (ChannelId::new("test", "main"), ChannelId::new("gone", "main"));
+    let turn = turn_on_a_channel_that_goes(&*store, "a").await;
+    store.set_channels(&[here.clone()]).await.expect("written");
+    assert_eq!(store.next_wake().await.expect("it is read"), None);
+    subject.reopen().await;
+    let store = subject.store();
+    assert_eq!(store.next_wake().await.expect("it is read"), None);
+
+    store.set_channels(&[here, gone]).await.expect("written");
+
+    assert_eq!(store.due(at(100_000), 10).await.expect("turns are read"), [turn.id]);
+    assert_eq!(store.next_wake().await.expect("it is read"), turn.obligation.wake_at());
 }
 
 /// A cancel concerns whatever has not ended, owed or not.
@@ -339,7 +419,7 @@ pub async fn the_backlog_is_counted(subject: &mut impl Subject) {
     let refused = dead.on(Event::Refused { claim: 1, reason: "blocked".to_owned() }, 4);
     done(&*store, refused).await;
     let backlog = store.backlog().await.expect("the backlog is read");
-    assert_eq!(backlog, Backlog { open: 1, waiting: 2, pending_deliveries: 1, undeliverable: 1 });
+    assert_eq!(backlog, Backlog { open: 1, waiting: 2, pending_deliveries: 1, absent: 0, undeliverable: 1 });
 }
 
 /// I3: `explain` needs all of it.

@@ -193,6 +193,11 @@ fn remarks(counts: &Counts, is_held: bool) -> Vec<Finding> {
             findings.push(Finding::warning(ABOUT_DATABASE, format!("{} overdue", turns(*overdue))).so(advice));
         }
     }
+    if backlog.absent > 0 {
+        let what = format!("{} waiting for a channel that is not configured", turns(backlog.absent));
+        let advice = "See rejoinder turns list --state absent: put the channel back, and they are answered.";
+        findings.push(Finding::warning(ABOUT_DATABASE, what).so(advice));
+    }
     if backlog.undeliverable > 0 {
         let what = format!("{} undeliverable: nobody could be told", turns(backlog.undeliverable));
         let advice = "See rejoinder turns list --state undeliverable.";
@@ -224,6 +229,8 @@ mod tests {
         assert_eq!(verdicts(&counts(0, 0), true), []);
         assert_eq!(verdicts(&counts(1, 0), true), [Verdict::Wrong]);
         assert_eq!(verdicts(&counts(2, 1), false), [Verdict::Warning, Verdict::Warning]);
+        let absent = Counts { backlog: Backlog { absent: 1, ..Backlog::default() }, overdue: 0 };
+        assert_eq!(verdicts(&absent, true), [Verdict::Warning]);
     }
 
     #[test]

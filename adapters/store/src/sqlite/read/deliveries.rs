@@ -48,7 +48,7 @@ pub(in crate::sqlite) async fn deliverable(
     let sql = "
         select c.channel, c.chat, c.thread
         from deliveries as d cross join conversations as c on c.id = d.conversation_id
-        where d.state = 'pending' and d.next_attempt_at <= ? and not exists (
+        where d.state = 'pending' and d.absent = 0 and d.next_attempt_at <= ? and not exists (
             select 1 from deliveries as e
             where e.conversation_id = d.conversation_id and e.state in ('pending', 'sending') and e.seq < d.seq)
         order by d.next_attempt_at
@@ -60,7 +60,7 @@ pub(in crate::sqlite) async fn deliverable(
 pub(in crate::sqlite) async fn interrupted(pool: &SqlitePool) -> Result<Vec<DeliveryRecord>, StoreError> {
     let sql = select_deliveries!(
         "from deliveries as d join conversations as c on c.id = d.conversation_id
-        where d.id in (select delivery_id from attempts where ended_at is null)
+        where d.id in (select delivery_id from attempts where ended_at is null) and d.absent = 0
         order by d.conversation_id, d.seq"
     );
     let rows = sqlx::query(sql).fetch_all(pool).await.map_err(store_error)?;

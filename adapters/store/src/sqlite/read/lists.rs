@@ -23,6 +23,9 @@ pub(in crate::sqlite) async fn list(
         Some(TurnListState::Overdue) => {
             "obligations as o indexed by obligations_wake cross join turns as t on t.id = o.turn_id"
         }
+        Some(TurnListState::Absent) => {
+            "obligations as o indexed by obligations_absent cross join turns as t on t.id = o.turn_id"
+        }
         Some(TurnListState::Undeliverable) => {
             "obligations as o indexed by obligations_undeliverable cross join turns as t on t.id = o.turn_id"
         }
@@ -45,8 +48,13 @@ pub(in crate::sqlite) async fn list(
             sql.push(" and o.state = 'undeliverable'");
         }
         Some(TurnListState::Overdue) => {
-            sql.push(" and o.ended_at is null and o.owed = 1 and o.wake_at is not null and o.wake_at < ");
+            sql.push(
+                " and o.ended_at is null and o.owed = 1 and o.absent = 0 and o.wake_at is not null and o.wake_at < ",
+            );
             sql.push_bind(now.as_millis());
+        }
+        Some(TurnListState::Absent) => {
+            sql.push(" and o.absent = 1");
         }
     }
     if let Some(channel) = &filter.channel {
@@ -69,8 +77,9 @@ pub(in crate::sqlite) async fn list(
 pub(in crate::sqlite) async fn backlog(pool: &SqlitePool) -> Result<Backlog, StoreError> {
     let sql = "select
         (select count(*) from obligations where ended_at is null and owed = 1) as open,
-        (select count(*) from obligations where work = 'waiting') as waiting,
-        (select count(*) from deliveries where state = 'pending') as pending,
+        (select count(*) from obligations where work = 'waiting' and absent = 0) as waiting,
+        (select count(*) from deliveries where state = 'pending' and absent = 0) as pending,
+        (select count(*) from obligations where absent = 1) as absent,
         (select count(*) from obligations where state = 'undeliverable') as undeliverable";
     let row = sqlx::query(sql).fetch_one(pool).await.map_err(store_error)?;
     let count = |column| row.value::<i64>(column).map(|count| u64::try_from(count).unwrap_or(0));
@@ -78,6 +87,7 @@ pub(in crate::sqlite) async fn backlog(pool: &SqlitePool) -> Result<Backlog, Sto
         open: count("open")?,
         waiting: count("waiting")?,
         pending_deliveries: count("pending")?,
+        absent: count("absent")?,
         undeliverable: count("undeliverable")?,
     })
 }

@@ -43,7 +43,8 @@ pub(in crate::sqlite) async fn next_waiting(
     conversation: ConversationId,
 ) -> Result<Option<TurnRecord>, StoreError> {
     let sql = select_turns!(
-        "where o.conversation_id = ? and o.ended_at is null and o.work = 'waiting' order by o.turn_id limit 1"
+        "where o.conversation_id = ? and o.ended_at is null and o.work = 'waiting' and o.absent = 0
+        order by o.turn_id limit 1"
     );
     let row = sqlx::query(sql).bind(conversation.as_uuid()).fetch_optional(pool).await.map_err(store_error)?;
     row.as_ref().map(record).transpose()
@@ -59,18 +60,18 @@ pub(in crate::sqlite) async fn waiting(
         with recursive line (conversation_id) as (
             select (
                 select conversation_id from obligations indexed by obligations_waiting
-                where work = 'waiting' and conversation_id > ?1 order by conversation_id limit 1)
+                where work = 'waiting' and absent = 0 and conversation_id > ?1 order by conversation_id limit 1)
             union all
             select (
                 select o.conversation_id from obligations as o indexed by obligations_waiting
-                where o.work = 'waiting' and o.conversation_id > line.conversation_id
+                where o.work = 'waiting' and o.absent = 0 and o.conversation_id > line.conversation_id
                 order by o.conversation_id limit 1)
             from line where line.conversation_id is not null
             limit ?2
         )
         select c.id as conversation_id, c.channel, c.chat, c.thread, (
             select o.turn_id from obligations as o indexed by obligations_waiting
-            where o.work = 'waiting' and o.conversation_id = c.id order by o.turn_id limit 1) as turn_id
+            where o.work = 'waiting' and o.absent = 0 and o.conversation_id = c.id order by o.turn_id limit 1) as turn_id
         from line cross join conversations as c on c.id = line.conversation_id
         order by c.id";
     let after = after.map_or(uuid::Uuid::nil(), ConversationId::as_uuid);
@@ -92,7 +93,7 @@ pub(in crate::sqlite) async fn running(
 ) -> Result<Vec<TurnId>, StoreError> {
     let sql = "
         select turn_id from obligations indexed by obligations_running
-        where work = 'running' and turn_id > ? order by turn_id limit ?";
+        where work = 'running' and absent = 0 and turn_id > ? order by turn_id limit ?";
     let rows = sqlx::query(sql).bind(id_after(after)).bind(limit).fetch_all(pool).await.map_err(store_error)?;
     rows.iter().map(|row| row.id("turn_id")).collect()
 }
@@ -111,7 +112,7 @@ pub(in crate::sqlite) async fn open_turns(
 pub(in crate::sqlite) async fn due(pool: &SqlitePool, now: Timestamp, limit: u32) -> Result<Vec<TurnId>, StoreError> {
     let sql = "
         select turn_id from obligations
-        where wake_at is not null and wake_at <= ? order by wake_at limit ?";
+        where wake_at is not null and absent = 0 and wake_at <= ? order by wake_at limit ?";
     let rows = sqlx::query(sql).bind(now.as_millis()).bind(limit).fetch_all(pool).await.map_err(store_error)?;
     rows.iter().map(|row| row.id("turn_id")).collect()
 }
@@ -119,12 +120,12 @@ pub(in crate::sqlite) async fn due(pool: &SqlitePool, now: Timestamp, limit: u32
 pub(in crate::sqlite) async fn next_wake(pool: &SqlitePool) -> Result<Option<Timestamp>, StoreError> {
     let sql = "
         select min(at) from (
-            select min(wake_at) as at from obligations where wake_at is not null
+            select min(wake_at) as at from obligations where wake_at is not null and absent = 0
             union all
             select * from (
                 select d.next_attempt_at
                 from deliveries as d
-                where d.state = 'pending' and not exists (
+                where d.state = 'pending' and d.absent = 0 and not exists (
                     select 1 from deliveries as e
                     where e.conversation_id = d.conversation_id and e.state in ('pending', 'sending')
                         and e.seq < d.seq)
@@ -165,7 +166,14 @@ pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Resul
         .await
         .map_err(store_error)?;
     let Some(row) = row else { return Ok(None) };
-
+    let absent = sqlx::query_scalar(
+        "select exists (select 1 from obligations where turn_id = ?1 and absent = 1)
+            or exists (select 1 from deliveries where turn_id = ?1 and absent = 1)",
+    )
+    .bind(turn.as_uuid())
+    .fetch_one(&mut *reading)
+    .await
+    .map_err(store_error)?;
     let runs = sqlx::query("select * from runs where turn_id = ? order by number")
         .bind(turn.as_uuid())
         .fetch_all(&mut *reading)
@@ -198,6 +206,7 @@ pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Resul
         turn: record(&row)?,
         accepted_at: row.at("accepted_at")?,
         ended_at: row.at_maybe("ended_at")?,
+        absent,
         runs: runs.iter().map(run).collect::<Result<_, _>>()?,
         deliveries: deliveries.iter().map(delivery).collect::<Result<_, _>>()?,
         attempts: attempts.iter().map(attempt).collect::<Result<_, _>>()?,

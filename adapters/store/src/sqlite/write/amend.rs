@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use rejoinder_core::{
-    Amends, ConversationRef, EventKind, InboundEvent, StoreError,
+    Amends, ConversationRef, EventKind, GATEWAY_AGENT, InboundEvent, StoreError,
     store::{NewEvent, Stored},
 };
 use sqlx::{Row, SqliteConnection};
@@ -29,13 +29,16 @@ pub(super) async fn accept(connection: &mut SqliteConnection, new: &NewEvent) ->
     }
     let is_edit = matches!(new.event.amends, Some(Amends::Replaces | Amends::Withdraws));
     let earlier = find(connection, &new.event).await?.filter(|earlier| earlier.event.may_be_amended_by(&new.event));
+    // What came with a command is none of the agent's business, whether the command was carried out or not.
+    let is_of_a_command = earlier.as_ref().is_some_and(|earlier| earlier.agent == GATEWAY_AGENT);
     // An edit that comes after a later one says what was said before.
-    let changed =
-        earlier.filter(|earlier| earlier.is_waiting && !(is_edit && new.event.revision < earlier.event.revision));
+    let changed = earlier.filter(|earlier| {
+        earlier.is_waiting && !is_of_a_command && !(is_edit && new.event.revision < earlier.event.revision)
+    });
     let Some(earlier) = changed else {
         // An edit of what was never a turn, runs already or has ended opens none. What follows too late for the
         // turn it belongs to is one of its own: it would be lost.
-        let turn = new.turn.clone().filter(|_| !is_edit);
+        let turn = new.turn.clone().filter(|_| !is_edit && !is_of_a_command);
         return as_it_is(connection, &NewEvent { turn, ..new.clone() }).await;
     };
     let event = Arc::new(earlier.event.amended_by(&new.event));
@@ -63,13 +66,14 @@ async fn as_it_is(connection: &mut SqliteConnection, new: &NewEvent) -> Result<S
 /// The latest turn that an earlier revision of an event opened.
 struct Earlier {
     turn: Uuid,
+    agent: String,
     is_waiting: bool,
     event: InboundEvent,
 }
 
 async fn find(connection: &mut SqliteConnection, event: &InboundEvent) -> Result<Option<Earlier>, StoreError> {
     let sql = "
-        select t.id as turn_id, o.work = 'waiting' and o.ended_at is null as is_waiting,
+        select t.id as turn_id, t.agent, o.work = 'waiting' and o.ended_at is null as is_waiting,
             e.channel, e.chat, e.thread, e.external_id, e.revision, e.text, e.details, e.raw, e.received_at
         from events as f cross join turns as t on t.id = f.turn_id cross join obligations as o on o.turn_id = t.id
             cross join events as e on e.id = t.event_id
@@ -79,6 +83,7 @@ async fn find(connection: &mut SqliteConnection, event: &InboundEvent) -> Result
     let Some(row) = query.fetch_optional(connection).await.map_err(store_error)? else { return Ok(None) };
     Ok(Some(Earlier {
         turn: row.try_get("turn_id").map_err(store_error)?,
+        agent: row.try_get("agent").map_err(store_error)?,
         is_waiting: row.try_get::<Option<bool>, _>("is_waiting").map_err(store_error)?.unwrap_or(false),
         event: read::turns::event(&row)?,
     }))

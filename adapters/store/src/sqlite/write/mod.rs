@@ -6,6 +6,7 @@
 
 mod accept;
 mod amend;
+mod channels;
 mod commit;
 mod rows;
 
@@ -21,11 +22,12 @@ use super::{
 /// Carries out `works` on a connection that is in a transaction. The outcomes are in their order.
 pub(super) async fn all(connection: &mut SqliteConnection, works: &[Work]) -> Result<Vec<Outcome>, StoreError> {
     let (mut accepts, mut transitions) = (Vec::new(), Vec::new());
-    let (mut blocked, mut fetched, mut probed) = (Vec::new(), Vec::new(), false);
+    let (mut blocked, mut fetched, mut probed, mut configured) = (Vec::new(), Vec::new(), false, None);
     for work in works {
         match work {
             Work::Accept { events, cursor } => accepts.push((events.as_slice(), cursor.as_ref())),
             Work::Commit(transition) => transitions.push(&**transition),
+            Work::Channels(channels) => configured = Some(channels.as_slice()),
             Work::Block(scope) => blocked.push(scope),
             Work::Fetched { turn, at } => fetched.push((*turn, *at)),
             Work::Probe => probed = true,
@@ -44,11 +46,16 @@ pub(super) async fn all(connection: &mut SqliteConnection, works: &[Work]) -> Re
         })
         .await?;
     if probed {
-        sqlx::query("update probe set count = count + 1").execute(connection).await.map_err(store_error)?;
+        sqlx::query("update probe set count = count + 1").execute(&mut *connection).await.map_err(store_error)?;
     }
+    let absent = match configured {
+        Some(channels) => channels::set(connection, channels).await?,
+        None => Vec::new(),
+    };
     let outcomes = works.iter().map(|work| match work {
         Work::Accept { .. } => accepted.next().map(Outcome::Accepted),
         Work::Commit(_) => committed.next().map(Outcome::Committed),
+        Work::Channels(_) => Some(Outcome::Absent(absent.clone())),
         Work::Block(_) | Work::Fetched { .. } | Work::Probe => Some(Outcome::Done),
     });
     Ok(outcomes.map(|outcome| outcome.expect("every request has an outcome of its kind")).collect())

@@ -1,0 +1,47 @@
+//! Which channels there are: what belongs to another one waits for it.
+
+use rejoinder_core::{ChannelId, StoreError, store::AbsentChannel};
+use sqlx::{Row, SqliteConnection, sqlite::SqliteRow};
+
+use super::store_error;
+
+/// Marks what is not done yet by whether its channel is among `channels`; returns the channels that are not, with how
+/// much waits for each.
+pub(super) async fn set(
+    connection: &mut SqliteConnection,
+    channels: &[ChannelId],
+) -> Result<Vec<AbsentChannel>, StoreError> {
+    let names = serde_json::to_string(channels).expect("channels are names");
+    for sql in [MARK_TURNS, MARK_DELIVERIES] {
+        sqlx::query(sql).bind(&names).execute(&mut *connection).await.map_err(store_error)?;
+    }
+    let rows = sqlx::query(COUNT).fetch_all(connection).await.map_err(store_error)?;
+    rows.iter().map(|row| absent(row).map_err(store_error)).collect()
+}
+
+fn absent(row: &SqliteRow) -> Result<AbsentChannel, sqlx::Error> {
+    let count = |column: &str| row.try_get::<i64, _>(column).map(|count| u64::try_from(count).unwrap_or(0));
+    let channel = ChannelId::from_stored(row.try_get("channel")?);
+    Ok(AbsentChannel { channel, turns: count("turns")?, deliveries: count("deliveries")? })
+}
+
+const MARK_TURNS: &str = "
+    update obligations set absent = not absent
+    where ended_at is null and absent <> (
+        (select c.channel from conversations as c where c.id = obligations.conversation_id)
+        not in (select value from json_each(?)))";
+
+const MARK_DELIVERIES: &str = "
+    update deliveries set absent = not absent
+    where state in ('pending', 'sending') and absent <> (
+        (select c.channel from conversations as c where c.id = deliveries.conversation_id)
+        not in (select value from json_each(?)))";
+
+const COUNT: &str = "
+    select c.channel, sum(turn) as turns, sum(delivery) as deliveries
+    from (
+        select conversation_id, 1 as turn, 0 as delivery from obligations where absent = 1
+        union all
+        select conversation_id, 0, 1 from deliveries where absent = 1
+    ) as a cross join conversations as c on c.id = a.conversation_id
+    group by c.channel order by c.channel";

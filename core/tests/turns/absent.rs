@@ -1,0 +1,251 @@
+//! A channel or an agent that is not configured at one start, and perhaps at the next one.
+
+use rejoinder_core::{
+    AgentTurn, Capabilities, ChannelId, ConversationRef, Receipts, Store, TurnId,
+    conformance::scripted::{Fault, Script, capabilities},
+    store::{TurnFilter, TurnListState, TurnStatus},
+};
+
+use crate::{
+    gateway::{HARD_DEADLINE, Made, SOFT_DEADLINE, TestGateway, chat, said, secs},
+    life::Crash,
+};
+
+const HOUR: std::time::Duration = secs(3600);
+
+fn gone() -> ChannelId {
+    ChannelId::new("gone", "main")
+}
+
+/// A chat on the channel that is absent for a while.
+fn there(name: &str) -> ConversationRef {
+    ConversationRef::new(gone(), name)
+}
+
+fn rows() -> Capabilities {
+    Capabilities { receipts: Receipts::Row, ..capabilities() }
+}
+
+/// A gateway with the channel that will be absent.
+async fn with(capabilities: Capabilities, made: Made) -> TestGateway {
+    let mut made = made;
+    made.channels.push((gone(), capabilities));
+    made.start().await
+}
+
+/// An agent that says what it was given, after a while.
+fn echo(turn: &AgentTurn) -> Script {
+    Script::replies(&turn.text).taking(secs(5))
+}
+
+/// The gateway is killed, and for a day there is no such channel.
+async fn is_absent_for_a_day(gateway: &mut TestGateway) -> Capabilities {
+    let capabilities = gateway.forget_channel(&gone());
+    gateway.restart().await;
+    gateway.advance(HOUR * 25).await;
+    capabilities
+}
+
+/// The gateway is killed, and the channel is there again.
+async fn is_back(gateway: &mut TestGateway, capabilities: Capabilities) {
+    gateway.know_channel(&gone(), capabilities);
+    gateway.restart().await;
+}
+
+async fn listed(gateway: &TestGateway, state: TurnListState) -> Vec<TurnId> {
+    let filter = TurnFilter { state: Some(state), limit: 100, ..TurnFilter::default() };
+    let turns = gateway.store.list_turns(&filter).await.expect("readable");
+    turns.into_iter().rev().map(|turn| turn.turn_id).collect()
+}
+
+/// D9, I4. What ran and what waited is put before the agent when the channel is back, and answered in its order.
+#[tokio::test]
+async fn turns_of_an_absent_channel_wait_and_are_answered_when_it_is_back() {
+    for kind in [capabilities(), rows()] {
+        let mut gateway = with(kind, Made::new().agent("main", echo)).await;
+        let mut turns = Vec::new();
+        for text in ["one", "two", "three"] {
+            turns.push(gateway.receives(said(&there("ada"), text)).await);
+        }
+
+        let kind = is_absent_for_a_day(&mut gateway).await;
+
+        assert_eq!(gateway.agent("main").runs().len(), 1, "the agent is given nothing that cannot be answered");
+        assert_eq!(listed(&gateway, TurnListState::Absent).await, turns);
+        assert_eq!(listed(&gateway, TurnListState::Overdue).await, []);
+        for turn in &turns {
+            assert_eq!(gateway.status(*turn).await, TurnStatus::Accepted);
+            let explained = gateway.explained(*turn).await;
+            assert!(
+                explained.starts_with("Its channel gone.main is not configured now: it waits for it."),
+                "{explained}"
+            );
+            assert!(explained.contains("Next: Nothing until gone.main is configured again"), "{explained}");
+        }
+
+        is_back(&mut gateway, kind).await;
+        gateway.advance(secs(20)).await;
+
+        for (turn, text) in turns.iter().zip(["one", "two", "three"]) {
+            let view = gateway.store.view(*turn).await.expect("readable").expect("it is there");
+            assert_eq!((view.status, view.shown.expect("it is answered").text.as_str()), (TurnStatus::Answered, text));
+        }
+        assert_eq!(listed(&gateway, TurnListState::Absent).await, []);
+        gateway.at_rest().await;
+    }
+}
+
+/// H3. A debt is paid when its channel is back, however long it was due.
+#[tokio::test]
+async fn a_deferral_that_was_shown_is_paid_when_its_channel_is_back() {
+    for kind in [capabilities(), rows()] {
+        let made = Made::new().agent("main", |turn: &AgentTurn| match turn.attempt {
+            1 => Script::hangs(),
+            _ => Script::replies("done"),
+        });
+        let mut gateway = with(kind, made).await;
+        let turn = gateway.receives(said(&there("ada"), "hello")).await;
+        gateway.advance(SOFT_DEADLINE).await;
+        assert_eq!(gateway.status(turn).await, TurnStatus::Deferred);
+
+        let kind = is_absent_for_a_day(&mut gateway).await;
+        assert_eq!(gateway.status(turn).await, TurnStatus::Deferred);
+        assert_eq!(gateway.dossier(turn).await.deliveries.len(), 1, "nothing is promised that nobody can read");
+        is_back(&mut gateway, kind).await;
+
+        let view = gateway.store.view(turn).await.expect("readable").expect("it is there");
+        assert_eq!((view.status, view.shown.expect("it is answered").text.as_str()), (TurnStatus::Answered, "done"));
+        gateway.at_rest().await;
+    }
+}
+
+/// A debt that the agent itself has named: it is not asked again until somebody can hear the answer.
+#[tokio::test]
+async fn an_agents_own_deferral_waits_for_its_channel_as_well() {
+    let made = Made::new().agent("main", |turn: &AgentTurn| match turn.attempt {
+        1 => Script::defers(Some("in a minute"), secs(60)),
+        _ => Script::replies("done"),
+    });
+    let mut gateway = with(capabilities(), made).await;
+    gateway.receives(said(&there("ada"), "hello")).await;
+    assert_eq!(gateway.visible(&there("ada")), ["in a minute"]);
+
+    let kind = is_absent_for_a_day(&mut gateway).await;
+    assert_eq!(gateway.agent("main").runs().len(), 1);
+    is_back(&mut gateway, kind).await;
+
+    assert_eq!(gateway.visible(&there("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// D10. What was to be sent, and an attempt whose result nobody knows, wait as they are, and do not die of age.
+#[tokio::test]
+async fn deliveries_of_an_absent_channel_wait_and_are_sent_when_it_is_back() {
+    let mut gateway = with(capabilities(), Made::new().always(Script::replies("done"))).await;
+    gateway.platform.next(Fault::NotSent);
+    gateway.platform.next(Fault::NotSent);
+    let waiting = gateway.receives(said(&there("ada"), "hello")).await;
+    gateway.platform.hold(true);
+    let begun = gateway.receives(said(&there("bob"), "hello")).await;
+
+    gateway.life.kill();
+    gateway.platform.hold(false);
+    let kind = is_absent_for_a_day(&mut gateway).await;
+    let seen = gateway.platform.seen().len();
+    gateway.advance(HOUR * 48).await;
+
+    assert_eq!(listed(&gateway, TurnListState::Absent).await, [waiting, begun]);
+    assert_eq!(gateway.platform.seen().len(), seen);
+    is_back(&mut gateway, kind).await;
+    gateway.advance(secs(120)).await;
+
+    assert_eq!(gateway.status(waiting).await, TurnStatus::Answered);
+    assert_eq!(gateway.status(begun).await, TurnStatus::Answered);
+    assert_eq!(gateway.visible(&there("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// What waits for a channel takes no seat, holds up nobody, and wakes nobody.
+#[tokio::test]
+async fn an_absent_channel_holds_up_nobody() {
+    let mut gateway = with(capabilities(), Made::new().seats(1).agent("main", echo)).await;
+    for number in 0..600 {
+        gateway.accepts(said(&there(&format!("c{number}")), "hello")).await;
+    }
+    gateway.settle().await;
+    let kind = gateway.forget_channel(&gone());
+    gateway.restart().await;
+
+    gateway.receives(said(&chat("ada"), "one")).await;
+    gateway.advance(secs(5)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["one"]);
+    let done = gateway.life.done();
+    gateway.advance(HOUR * 25).await;
+    let more = gateway.life.done() - done;
+    assert!(more < 20, "the store was asked {more} times for nothing");
+
+    gateway.set_seats(64);
+    is_back(&mut gateway, kind).await;
+    gateway.advance(secs(120)).await;
+    assert!(gateway.turns().await.iter().all(|turn| turn.status == TurnStatus::Answered));
+    gateway.at_rest().await;
+}
+
+/// D18. A command that was cut off is carried out where its answer can be read.
+#[tokio::test]
+async fn a_command_waits_for_its_channel_as_well() {
+    let mut gateway = with(capabilities(), Made::new().always(Script::hangs())).await;
+    let running = gateway.receives(said(&there("ada"), "one")).await;
+    gateway.life.crash_at(2, Crash::Before);
+    gateway.accepts(said(&there("ada"), "/stop")).await;
+    gateway.settle().await;
+
+    let kind = is_absent_for_a_day(&mut gateway).await;
+    assert_eq!(gateway.status(running).await, TurnStatus::Accepted);
+    is_back(&mut gateway, kind).await;
+
+    assert_eq!(gateway.visible(&there("ada")), ["Stopped."]);
+    assert_eq!(gateway.status(running).await, TurnStatus::Cancelled);
+    gateway.at_rest().await;
+}
+
+/// Several starts without it are as one; so is a stop in good order.
+#[tokio::test]
+async fn a_channel_may_be_absent_for_several_starts() {
+    let mut gateway = with(capabilities(), Made::new().agent("main", echo)).await;
+    gateway.receives(said(&there("ada"), "one")).await;
+    gateway.receives(said(&there("ada"), "two")).await;
+
+    let kind = gateway.forget_channel(&gone());
+    for _ in 0..5 {
+        gateway.restart().await;
+        gateway.advance(HARD_DEADLINE * 4).await;
+    }
+    gateway.stop(secs(1)).await;
+    gateway.know_channel(&gone(), kind);
+    gateway.begin_life().await;
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&there("ada")), ["one", "two"]);
+    gateway.at_rest().await;
+}
+
+/// What ran and what waited for an agent that is gone is given to the one that its channel has now.
+#[tokio::test]
+async fn turns_of_an_agent_that_is_gone_go_to_the_channels_agent_of_now() {
+    let mut gateway = Made::new().agent("main", echo).start().await;
+    let ran = gateway.receives(said(&chat("ada"), "one")).await;
+    let waited = gateway.receives(said(&chat("ada"), "two")).await;
+
+    gateway.rename_agent("main", "other");
+    gateway.restart().await;
+    gateway.advance(secs(20)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "two"]);
+    let explained = gateway.explained(ran).await;
+    assert!(explained.contains("Run 1: given to `main`."), "{explained}");
+    assert!(explained.contains("Run 2: given to `other`, as `main` is not configured any more."), "{explained}");
+    let explained = gateway.explained(waited).await;
+    assert!(explained.contains("Run 1: given to `other`, as `main` is not configured any more."), "{explained}");
+    gateway.at_rest().await;
+}

@@ -1,0 +1,86 @@
+//! An event that the store refuses, though it can write.
+
+use rejoinder_core::{
+    Accepted, AgentTurn, InboundEvent, IntakeError, Store, StoreError,
+    conformance::{
+        refusing::Refuses,
+        scripted::{Script, ScriptedAgent},
+    },
+    store::{NewEvent, Stored},
+};
+
+use crate::gateway::{Made, TestGateway, chat, main_channel, said};
+
+async fn refusing(refuses: Refuses) -> TestGateway {
+    let mut made = Made::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.text));
+    made.refuses = Some(refuses);
+    made.start().await
+}
+
+fn texts(agent: &ScriptedAgent) -> Vec<String> {
+    agent.runs().into_iter().map(|run| run.turn.text).collect()
+}
+
+/// What the store knows of an event: nothing, or its words.
+async fn known(gateway: &TestGateway, event: &InboundEvent) -> Option<String> {
+    let again =
+        NewEvent { id: rejoinder_core::EventId::new(event.received_at), event: event.clone().into(), turn: None };
+    match gateway.store.accept(vec![again], None).await.expect("accepted").remove(0) {
+        Stored::Duplicate { text, .. } => Some(text),
+        _ => None,
+    }
+}
+
+/// E3. Those that came with it are answered in their order, the cursor moves on, and its key is known.
+#[tokio::test]
+async fn a_poison_event_costs_those_that_came_with_it_nothing() {
+    for refuses in [Refuses::Words, Refuses::Payload, Refuses::Panics] {
+        let gateway = refusing(refuses).await;
+        let poison = said(&chat("ada"), "poison");
+        let batch =
+            vec![poison.clone(), said(&chat("ada"), "one"), said(&chat("bob"), "two"), said(&chat("ada"), "three")];
+
+        let accepted = gateway.intake().accept_all(batch.clone(), Some(("updates", "4".to_owned()))).await;
+        gateway.settle().await;
+
+        let accepted = accepted.expect("it is taken in");
+        assert_eq!(accepted[0], Accepted::Refused);
+        assert!(accepted[1..].iter().all(|one| matches!(one, Accepted::Turn(_))), "{accepted:?}");
+        assert_eq!(gateway.visible(&chat("ada")), ["one", "three"]);
+        assert_eq!(gateway.visible(&chat("bob")), ["two"]);
+        assert_eq!(gateway.store.cursor(&main_channel(), "updates").await.expect("readable").as_deref(), Some("4"));
+        assert_eq!(known(&gateway, &poison).await.as_deref(), Some(""), "that it came is kept");
+        let again = gateway.intake().accept_all(batch, None).await.expect("it is taken in");
+        assert!(again[1..].iter().all(|one| matches!(one, Accepted::Duplicate { .. })), "{again:?}");
+        assert_eq!(texts(gateway.agent("main")).len(), 3);
+        gateway.at_rest().await;
+    }
+}
+
+/// Even what cannot be noted in any form is passed over.
+#[tokio::test]
+async fn what_cannot_even_be_noted_is_passed_over() {
+    let gateway = refusing(Refuses::Everything).await;
+    let poison = said(&chat("ada"), "poison");
+    let batch = vec![poison.clone(), said(&chat("ada"), "one")];
+
+    let accepted = gateway.intake().accept_all(batch, Some(("updates", "2".to_owned()))).await.expect("it is taken in");
+    gateway.settle().await;
+
+    assert_eq!(accepted[0], Accepted::Refused);
+    assert_eq!(gateway.visible(&chat("ada")), ["one"]);
+    assert_eq!(known(&gateway, &poison).await, None);
+    assert_eq!(gateway.store.cursor(&main_channel(), "updates").await.expect("readable").as_deref(), Some("2"));
+    gateway.at_rest().await;
+}
+
+/// A store that takes nothing at all says nothing about an event: it comes again.
+#[tokio::test]
+async fn a_store_that_takes_nothing_at_all_makes_nothing_a_poison_event() {
+    let gateway = refusing(Refuses::EveryEvent).await;
+
+    let refused = gateway.intake().accept(said(&chat("ada"), "one")).await;
+
+    assert!(matches!(refused, Err(IntakeError::Store(StoreError::Unavailable(_)))), "{refused:?}");
+    gateway.at_rest().await;
+}

@@ -1,0 +1,60 @@
+//! A person at the web chat, by its socket alone.
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, tungstenite::Message};
+
+use crate::PATIENCE;
+
+/// A socket of the chat `main`, open on one conversation.
+pub struct Chat {
+    socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    /// The turns that it was welcomed with.
+    pub turns: Vec<Value>,
+}
+
+impl Chat {
+    /// Opens `conversation` at the gateway at `url`.
+    ///
+    /// # Panics
+    /// When it is not welcomed.
+    pub async fn opens(url: &str, conversation: &str) -> Self {
+        let url = format!("{}/chat/ws", url.replacen("http", "ws", 1));
+        let (socket, _) = tokio_tungstenite::connect_async(url).await.expect("the socket opens");
+        let mut chat = Self { socket, turns: Vec::new() };
+        chat.sends(&json!({ "type": "hello", "conversation": conversation })).await;
+        let welcome = chat.hears("welcome").await;
+        chat.turns = welcome["turns"].as_array().expect("the welcome has turns").clone();
+        chat
+    }
+
+    /// Says something, and waits until it is accepted; gives the turn's id.
+    ///
+    /// # Panics
+    /// When it is not.
+    pub async fn says(&mut self, id: &str, text: &str) -> String {
+        self.sends(&json!({ "type": "message", "id": id, "text": text })).await;
+        let accepted = self.hears("accepted").await;
+        accepted["turn_id"].as_str().expect("a turn has an id").to_owned()
+    }
+
+    async fn sends(&mut self, frame: &Value) {
+        self.socket.send(Message::text(frame.to_string())).await.expect("the socket is open");
+    }
+
+    /// The next frame of a type.
+    async fn hears(&mut self, kind: &str) -> Value {
+        let heard = async {
+            loop {
+                let message = self.socket.next().await.expect("the socket is open").expect("the socket is whole");
+                let Message::Text(text) = message else { continue };
+                let frame: Value = serde_json::from_str(&text).expect("a frame is JSON");
+                if frame["type"] == kind {
+                    return frame;
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, heard).await.unwrap_or_else(|_| panic!("heard no `{kind}` within {PATIENCE:?}"))
+    }
+}

@@ -1,0 +1,192 @@
+//! What waits: for its line, for a channel that is not configured now, for the time that an agent has named.
+
+use std::sync::Arc;
+
+use rejoinder_tests::{Chat, Gateway, GatewayBuilder, Hook, Reply, Script, ScriptedAgent, eventually};
+use serde_json::json;
+use standardwebhooks::Webhook;
+use tokio::sync::Notify;
+
+use crate::{TOKEN, hook};
+
+const CONVERSATION: &str = "waiting-conversation-0001";
+
+/// An agent whose first call never ends; it says back the others.
+async fn hanging_at_first() -> ScriptedAgent {
+    let never = Arc::new(Notify::new());
+    ScriptedAgent::start(move |call, number| match number {
+        0 => Script::Holds(Arc::clone(&never), "never".to_owned()),
+        _ => Script::Replies(format!("echo {}", call.told().lines().last().unwrap_or_default())),
+    })
+    .await
+}
+
+fn with(agent: &ScriptedAgent) -> GatewayBuilder {
+    Gateway::builder().config(&hook("")).config(&agent.section())
+}
+
+/// The gateway is killed, and started with the section `from` of its configuration as `to`.
+async fn starts_with(gateway: &mut Gateway, from: &str, to: &str) {
+    gateway.kill();
+    gateway.reconfigure(|config| config.replace(from, to));
+    gateway.restart().await;
+}
+
+async fn leave_in_line(hook: &Hook, messages: &[&str]) -> Vec<String> {
+    let mut turns = Vec::new();
+    for message in messages {
+        turns.push(Reply::of(hook.said_in("desk", message).header("Prefer", "wait=0")).await.turn());
+    }
+    turns
+}
+
+/// D9, I4: a hook that is renamed for one start. What ran and what waited is answered when it is back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_hook_that_was_absent_for_one_start_answers_when_it_is_back() {
+    let agent = hanging_at_first().await;
+    let mut gateway = with(&agent).start().await;
+    let hook = gateway.hook("test", TOKEN);
+    let turns = leave_in_line(&hook, &["one", "two", "three"]).await;
+    agent.called(1).await;
+
+    starts_with(&mut gateway, "[channels.webhook.test]", "[channels.webhook.another]").await;
+
+    let mut absent: Vec<_> =
+        gateway.turns("absent").iter().map(|turn| turn["turn_id"].as_str().unwrap().to_owned()).collect();
+    absent.reverse();
+    assert_eq!(absent, turns);
+    assert!(gateway.log().contains("a channel is not configured"), "the start says so: {}", gateway.log());
+    assert!(gateway.log().contains("\"turns\":3"), "and how much waits: {}", gateway.log());
+    let explained = gateway.explain(&turns[1]);
+    assert!(explained.contains("Its channel webhook.test is not configured now: it waits for it."), "{explained}");
+    assert_eq!(
+        gateway.hook("another", TOKEN).ask("hello").await.words(),
+        "echo hello",
+        "others are answered meanwhile"
+    );
+    assert_eq!(agent.calls().len(), 2, "the agent was asked nothing that cannot be answered");
+
+    starts_with(&mut gateway, "[channels.webhook.another]", "[channels.webhook.test]").await;
+
+    for (turn, words) in turns.iter().zip(["echo one", "echo two", "echo three"]) {
+        let reply = hook.comes_to_rest(turn).await;
+        assert_eq!((reply.state(), reply.words()), ("answered", words));
+    }
+    assert!(gateway.turns("absent").is_empty());
+}
+
+/// H3: a deferral that was shown is a debt, and is paid when its channel is back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_shown_deferral_is_paid_when_its_hook_is_back() {
+    let agent = hanging_at_first().await;
+    let mut gateway = with(&agent).config("[guard]\nsoft_deadline = \"1s\"\nhard_deadline = \"2s\"\n").start().await;
+    let hook = gateway.hook("test", TOKEN);
+    let deferred = hook.ask("hello").await;
+    assert_eq!(deferred.state(), "deferred");
+
+    starts_with(&mut gateway, "[channels.webhook.test]", "[channels.webhook.another]").await;
+    assert_eq!(gateway.hook("another", TOKEN).ask("something else").await.words(), "echo something else");
+    assert_eq!(gateway.turns("absent").len(), 1);
+    starts_with(&mut gateway, "[channels.webhook.another]", "[channels.webhook.test]").await;
+
+    let reply = hook.comes_to_rest(&deferred.turn()).await;
+    assert_eq!((reply.state(), reply.words()), ("answered", "echo hello"));
+}
+
+/// D9: the chat page's own conversation.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_web_chat_that_was_absent_for_one_start_answers_when_it_is_back() {
+    let agent = hanging_at_first().await;
+    let mut gateway = with(&agent).config("[channels.webchat.main]").start().await;
+    let mut chat = Chat::opens(&gateway.url(), CONVERSATION).await;
+    chat.says("message-1", "one").await;
+    chat.says("message-2", "two").await;
+    agent.called(1).await;
+
+    starts_with(&mut gateway, "[channels.webchat.main]", "#[channels.webchat.main]").await;
+    assert_eq!(gateway.hook("test", TOKEN).ask("something else").await.words(), "echo something else");
+    assert_eq!(gateway.turns("absent").len(), 2);
+    starts_with(&mut gateway, "#[channels.webchat.main]", "[channels.webchat.main]").await;
+
+    let shown = eventually("both are answered", async || {
+        let turns = Chat::opens(&gateway.url(), CONVERSATION).await.turns;
+        turns.iter().all(|turn| turn["status"] == "answered").then_some(turns)
+    })
+    .await;
+    let words: Vec<_> = shown.iter().map(|turn| turn["shown"]["text"].as_str().unwrap()).collect();
+    assert_eq!(words, ["echo one", "echo two"]);
+}
+
+/// D9: an agent that has another name at the next start. Its turns go to the one that the channel has now.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn turns_of_a_renamed_agent_are_answered_by_the_one_of_now() {
+    let agent = hanging_at_first().await;
+    let mut gateway = with(&agent).start().await;
+    let hook = gateway.hook("test", TOKEN);
+    let turns = leave_in_line(&hook, &["one", "two"]).await;
+    agent.called(1).await;
+
+    starts_with(&mut gateway, "[agents.main]", "[agents.chief]").await;
+
+    for (turn, words) in turns.iter().zip(["echo one", "echo two"]) {
+        let reply = hook.comes_to_rest(turn).await;
+        assert_eq!((reply.state(), reply.words()), ("answered", words));
+    }
+    let explained = gateway.explain(&turns[1]);
+    assert!(explained.contains("Run 1: given to `chief`, as `main` is not configured any more."), "{explained}");
+}
+
+/// M6: the address that a caller was given is good also when its hook is not there any more.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_result_of_a_removed_hook_is_read_at_its_address() {
+    const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+    let agent = ScriptedAgent::echoing().await;
+    let section = format!("[channels.webhook.test]\nsigning_secret = \"{SECRET}\"\n");
+    let mut gateway = Gateway::builder().config(&section).config(&agent.section()).start().await;
+    let hook = gateway.hook("test", TOKEN);
+    let seconds = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs();
+    let signature = Webhook::new(SECRET).unwrap().sign("msg_1", i64::try_from(seconds).unwrap(), b"hello").unwrap();
+    let signed = hook
+        .bare()
+        .header("webhook-id", "msg_1")
+        .header("webhook-timestamp", seconds)
+        .header("webhook-signature", signature)
+        .header("prefer", "wait=0")
+        .body("hello");
+    let accepted = Reply::of(signed).await;
+    let url = accepted.body["result_url"].as_str().expect("an address").to_owned();
+    eventually("it is answered", async || gateway.open_turns().is_empty().then_some(())).await;
+
+    starts_with(&mut gateway, "[channels.webhook.test]", "[channels.webhook.another]").await;
+
+    let result = Reply::of(gateway.http().get(&url)).await;
+    assert_eq!((result.state(), result.words()), ("answered", "echo hello"));
+    let without = url.split('?').next().expect("an address");
+    assert_eq!(Reply::of(gateway.http().get(without)).await.status, 404);
+}
+
+/// H3: a model that remembers nothing pays its debt, because it is told of it; and its promise is in what it is told of
+/// the conversation.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_model_that_remembers_nothing_pays_the_debt_that_it_made() {
+    let agent = ScriptedAgent::start(|call, _| match call.told() {
+        told if told.contains("The time that you named has come") => {
+            assert!(told.contains("said “Soon.”"), "{told}");
+            Script::Replies("Here it is.".to_owned())
+        }
+        told if told.contains("later") => Script::Calls("defer".to_owned(), json!({ "note": "Soon.", "seconds": 2 })),
+        _ => Script::Replies(call.body["messages"].to_string()),
+    })
+    .await;
+    let gateway = with(&agent).start().await;
+    let hook = gateway.hook("test", TOKEN);
+
+    let deferred = Reply::of(hook.said_in("desk", "later")).await;
+    let meanwhile = Reply::of(hook.said_in("desk", "meanwhile")).await;
+    let paid = hook.comes_to_rest(&deferred.turn()).await;
+
+    assert_eq!((deferred.state(), deferred.words()), ("deferred", "Soon."));
+    assert!(meanwhile.words().contains("Soon."), "{meanwhile:?}");
+    assert_eq!((paid.state(), paid.words()), ("answered", "Here it is."));
+    assert_eq!(agent.calls().len(), 3);
+}
