@@ -474,11 +474,13 @@ impl TestGateway {
         );
     }
 
-    /// Whether the only copy that arrived is the labelled one: the first never did.
+    /// Whether the only answer that arrived has a label: the first copy never did, or it may look like a second one.
     fn was_labelled(turn: &TurnSummary, seen: &[Seen]) -> bool {
+        let is_answer = |seen: &&Seen| matches!(seen.signal, Some(SignalKind::Reply | SignalKind::Reaction));
         let copies: HashSet<_> = seen
             .iter()
             .filter(|seen| seen.turn == Some(turn.turn_id) && seen.labelled)
+            .filter(is_answer)
             .map(|seen| seen.delivery)
             .collect();
         copies.len() == 1
