@@ -1,8 +1,8 @@
 //! What is owed is still owed after a restart.
 
-use rejoinder_core::{AgentTurn, IntakeError, Support, conformance::scripted::Script};
+use rejoinder_core::{AgentTurn, IntakeError, Policy, Support, conformance::scripted::Script};
 
-use crate::gateway::{DEFERRAL, HARD_DEADLINE, Made, SOFT_DEADLINE, TestGateway, chat, said, secs};
+use crate::gateway::{DEFERRAL, HARD_DEADLINE, Made, SOFT_DEADLINE, TestGateway, chat, policy, said, secs};
 
 fn echo(turn: &AgentTurn) -> Script {
     Script::replies(&turn.text).taking(secs(1))
@@ -29,7 +29,9 @@ async fn what_ran_and_what_waited_is_answered_in_its_order() {
 /// D9. What comes in right after a start does not overtake what waited before.
 #[tokio::test]
 async fn nobody_overtakes_the_backlog_right_after_a_start() {
-    let mut gateway = Made::new().seats(1).agent("main", echo).start().await;
+    // Without deferrals: an answer stands where its deferral stood.
+    let patient = Policy { soft_deadline: None, ..policy() };
+    let mut gateway = Made::new().seats(1).policy(patient).agent("main", echo).start().await;
     for number in 0..20 {
         gateway.receives(said(&chat(&format!("c{}", number % 4)), &format!("{number}"))).await;
     }
