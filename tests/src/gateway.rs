@@ -1,6 +1,8 @@
 //! The real binary, as a process of its own.
 
 use std::{
+    fs::File,
+    io::{PipeReader, Write},
     net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
@@ -15,6 +17,9 @@ use crate::{Hook, PATIENCE, eventually};
 /// The token that tests show at `/admin`.
 const ADMIN_TOKEN: &str = "admin-token-of-the-tests";
 
+/// How much a pipe of Linux holds, in bytes.
+const PIPE: usize = 64 << 10;
+
 /// What a gateway is started with.
 #[derive(Debug, Default)]
 pub struct GatewayBuilder {
@@ -23,6 +28,19 @@ pub struct GatewayBuilder {
     leaves_turns_open: bool,
     time: Time,
     port: Option<u16>,
+    printed: Printed,
+}
+
+/// Where what it prints and logs goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Printed {
+    /// The log to a file, as JSON.
+    #[default]
+    Kept,
+    /// Both to one pipe, as a person starts it with `2>&1 | less`.
+    Piped,
+    /// The same, and nothing more goes into the pipe.
+    Stuck,
 }
 
 /// How time passes for the process.
@@ -81,6 +99,20 @@ impl GatewayBuilder {
         self
     }
 
+    /// Lets it print and log, for a person, to a pipe that nobody reads.
+    #[must_use]
+    pub const fn nobody_reads_its_output(mut self) -> Self {
+        self.printed = Printed::Piped;
+        self
+    }
+
+    /// The same with a pipe that is full already.
+    #[must_use]
+    pub const fn its_output_is_stuck(mut self) -> Self {
+        self.printed = Printed::Stuck;
+        self
+    }
+
     /// Starts the process and waits until it is ready.
     pub async fn start(self) -> Gateway {
         let mut gateway = self.prepare();
@@ -112,6 +144,8 @@ impl GatewayBuilder {
             environment: self.environment,
             leaves_turns_open: self.leaves_turns_open,
             time: self.time,
+            printed: self.printed,
+            unread: None,
             http: client(),
         }
     }
@@ -126,6 +160,8 @@ pub struct Gateway {
     environment: Vec<(String, String)>,
     leaves_turns_open: bool,
     time: Time,
+    printed: Printed,
+    unread: Option<PipeReader>,
     http: reqwest::Client,
 }
 
@@ -185,19 +221,40 @@ impl Gateway {
     /// When there is no binary to start.
     pub fn spawn(&mut self, environment: &[(&str, &str)]) {
         assert!(self.process.is_none(), "the gateway runs already");
-        let log = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(self.folder.path().join("log"))
-            .expect("the log is opened");
-        let process = self
-            .command(&["run", "--log-format", "json"])
-            .envs(environment.iter().copied())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .expect("the gateway starts");
+        let mut command = match self.printed {
+            Printed::Kept => {
+                let mut command = self.command(&["run", "--log-format", "json"]);
+                command.stdout(Stdio::null()).stderr(self.log_file());
+                command
+            }
+            Printed::Piped | Printed::Stuck => {
+                let (reader, mut writer) = std::io::pipe().expect("a pipe");
+                if self.printed == Printed::Stuck {
+                    writer.write_all(&[b'\n'; PIPE]).expect("the pipe is filled");
+                }
+                self.unread = Some(reader);
+                let mut command = self.command(&["run", "--log-format", "text"]);
+                command.stdout(writer.try_clone().expect("the pipe has two writers")).stderr(writer);
+                command
+            }
+        };
+        let process = command.envs(environment.iter().copied()).spawn().expect("the gateway starts");
         self.process = Some(process);
+    }
+
+    /// From now on what it prints and logs is read, and [kept](Self::log).
+    ///
+    /// # Panics
+    /// When it was read all the time.
+    pub fn somebody_reads_its_output(&mut self) {
+        let mut output = self.unread.take().expect("nobody has read the output");
+        let mut log = self.log_file();
+        std::thread::spawn(move || std::io::copy(&mut output, &mut log));
+    }
+
+    fn log_file(&self) -> File {
+        let path = self.folder.path().join("log");
+        File::options().create(true).append(true).open(path).expect("the log is opened")
     }
 
     /// Waits until `/readyz` says so.

@@ -9,6 +9,7 @@ mod conversations;
 mod crashes;
 mod disk;
 mod hooks;
+mod process;
 mod time;
 
 /// The token of the hooks in these tests.
