@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io::{PipeReader, Write},
-    net::TcpListener,
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     time::Instant,
@@ -11,6 +11,7 @@ use std::{
 
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::{io::AsyncWriteExt, net::TcpSocket, sync::mpsc, task::JoinSet};
 
 use crate::{Hook, PATIENCE, eventually};
 
@@ -29,6 +30,7 @@ pub struct GatewayBuilder {
     time: Time,
     port: Option<u16>,
     printed: Printed,
+    open_files: Option<u32>,
 }
 
 /// Where what it prints and logs goes.
@@ -113,6 +115,13 @@ impl GatewayBuilder {
         self
     }
 
+    /// Lets it have so many files open at once, sockets included, and no more.
+    #[must_use]
+    pub const fn open_files(mut self, most: u32) -> Self {
+        self.open_files = Some(most);
+        self
+    }
+
     /// Starts the process and waits until it is ready.
     pub async fn start(self) -> Gateway {
         let mut gateway = self.prepare();
@@ -146,6 +155,7 @@ impl GatewayBuilder {
             time: self.time,
             printed: self.printed,
             unread: None,
+            open_files: self.open_files,
             http: client(),
         }
     }
@@ -162,6 +172,7 @@ pub struct Gateway {
     time: Time,
     printed: Printed,
     unread: Option<PipeReader>,
+    open_files: Option<u32>,
     http: reqwest::Client,
 }
 
@@ -206,6 +217,42 @@ impl Gateway {
         Hook::new(self.http.clone(), format!("{}/hooks/{name}", self.url()), token)
     }
 
+    /// The same, called from another address of this machine: `127.0.0.2`.
+    ///
+    /// # Panics
+    /// When there can be no client there.
+    #[must_use]
+    pub fn hook_from(&self, address: IpAddr, name: &str, token: &str) -> Hook {
+        let http = http_client().local_address(address).build().expect("an HTTP client");
+        Hook::new(http, format!("{}/hooks/{name}", self.url()), token)
+    }
+
+    /// Opens connections from an address of this machine, each of which sends `start` and nothing more, until they are
+    /// dropped. Waits until half of them are open: the others may have to wait.
+    ///
+    /// # Panics
+    /// When they are not opened.
+    pub async fn connections(&self, from: IpAddr, count: usize, start: &'static str) -> JoinSet<()> {
+        let (opened, mut are_open) = mpsc::channel(count);
+        let mut connections = JoinSet::new();
+        for _ in 0..count {
+            let (to, opened) = (SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)), opened.clone());
+            connections.spawn(async move {
+                let socket = TcpSocket::new_v4().expect("a socket");
+                socket.bind((from, 0).into()).expect("an address of this machine");
+                let mut connection = socket.connect(to).await.expect("a connection is opened");
+                // It may be closed again already, and nobody may be waiting for it.
+                let _ = connection.write_all(start.as_bytes()).await;
+                let _ = opened.send(()).await;
+                std::future::pending::<()>().await;
+            });
+        }
+        for _ in 0..count / 2 {
+            are_open.recv().await.expect("a connection is opened");
+        }
+        connections
+    }
+
     /// Starts it (again), in the same folder and on the same port, and waits until it is ready.
     ///
     /// # Panics
@@ -230,7 +277,7 @@ impl Gateway {
             Printed::Piped | Printed::Stuck => {
                 let (reader, mut writer) = std::io::pipe().expect("a pipe");
                 if self.printed == Printed::Stuck {
-                    writer.write_all(&[b'\n'; PIPE]).expect("the pipe is filled");
+                    writer.write_all(&vec![b'\n'; PIPE]).expect("the pipe is filled");
                 }
                 self.unread = Some(reader);
                 let mut command = self.command(&["run", "--log-format", "text"]);
@@ -439,8 +486,9 @@ impl Gateway {
     fn command(&self, arguments: &[&str]) -> Command {
         // A file that may not grow is an error to the process, not its end.
         let mut command = Command::new("sh");
+        let limit = self.open_files.map(|most| format!("ulimit -n {most}; ")).unwrap_or_default();
         command
-            .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
+            .args(["-c", &format!("trap '' XFSZ; {limit}exec \"$0\" \"$@\"")])
             .arg(binary())
             .arg("--config")
             .arg(self.folder.path().join("rejoinder.toml"))
@@ -487,5 +535,9 @@ fn binary() -> PathBuf {
 }
 
 fn client() -> reqwest::Client {
-    reqwest::Client::builder().no_proxy().timeout(crate::PATIENCE * 2).build().expect("an HTTP client")
+    http_client().build().expect("an HTTP client")
+}
+
+fn http_client() -> reqwest::ClientBuilder {
+    reqwest::Client::builder().no_proxy().timeout(crate::PATIENCE * 2)
 }

@@ -20,7 +20,7 @@ use tracing::{info, warn};
 use super::{Failure, Global, output};
 use crate::{
     gateway::{Gateway, Notes, Setup},
-    logging,
+    logging, open_files,
     wiring::{self, ChatInfo, HookInfo, Shown},
 };
 
@@ -32,6 +32,7 @@ pub(super) fn run(global: &Global) -> Result<(), Failure> {
     let Loaded { config, source, .. } = global.load()?;
     let data_dir = global.data_dir()?;
     logging::start(config.log);
+    open_files::raise();
     let ended = serve(config, &source, data_dir);
     logging::finish();
     ended

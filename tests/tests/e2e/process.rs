@@ -1,18 +1,31 @@
 //! A process that answers: whatever becomes of its output, its file descriptors and its workers.
 
-use std::time::{Duration, Instant};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 
-use futures_util::future::join_all;
+use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
 use rejoinder_tests::{Gateway, GatewayBuilder, Hook, Reply, Script, ScriptedAgent, eventually};
 use reqwest::StatusCode;
+use tokio::sync::Notify;
 
 use crate::{TOKEN, hook};
 
 /// How soon a gateway that works says that it lives.
-const SOON: Duration = Duration::from_secs(2);
+const SOON: Duration = Duration::from_secs(5);
 
 /// Turns that are asked at once.
 const CROWD: usize = 64;
+
+/// How many file descriptors a gateway has that has few: enough for half as many connections.
+const FEW_FILES: u32 = 256;
+
+/// One of this machine's addresses.
+fn machine(number: u8) -> IpAddr {
+    Ipv4Addr::new(127, 0, 0, number).into()
+}
 
 fn failing() -> impl Future<Output = ScriptedAgent> {
     ScriptedAgent::start(|_, _| Script::Fails(404))
@@ -98,6 +111,72 @@ async fn an_output_that_is_stuck_from_the_start_keeps_nobody_from_being_answered
 
     assert_eq!(reply.words(), "here");
     assert!(gateway.stop().await.success());
+}
+
+/// More connections than there are file descriptors, from several addresses, with and without the beginning of a head.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn idle_connections_keep_nobody_out() {
+    let agent = ScriptedAgent::echoing().await;
+    let gateway = builder(&agent).open_files(FEW_FILES).start().await;
+
+    let mut idle = Vec::new();
+    for (from, count, start) in
+        [(1, 150, ""), (1, 120, "GET /heal"), (3, 40, ""), (4, 40, "POST /hooks/test HTTP/1.1\r\n")]
+    {
+        idle.push(gateway.connections(machine(from), count, start).await);
+    }
+    let replies = join_all((0..20).map(async |number: u32| {
+        answers_health(&gateway).await;
+        let hook = gateway.hook_from(machine(2), "test", TOKEN);
+        tokio::time::timeout(SOON, hook.ask(&number.to_string())).await.expect("an answer").words().to_owned()
+    }))
+    .await;
+
+    assert_eq!(replies, (0..20).map(|number| format!("echo {number}")).collect::<Vec<_>>());
+}
+
+/// Callers who wait take all places that their address has for requests: the next one is refused at once, and told when
+/// to come back, while health is answered and others are let in. Connections without a request take nothing from that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn callers_who_wait_leave_room_for_health_and_for_others() {
+    let held = Arc::new(Mutex::new(Vec::new()));
+    let agent = {
+        let held = Arc::clone(&held);
+        ScriptedAgent::start(move |_, _| {
+            let release = Arc::new(Notify::new());
+            held.lock().unwrap().push(Arc::clone(&release));
+            Script::Holds(release, "at last".to_owned())
+        })
+        .await
+    };
+    let holds = async |calls| {
+        eventually("the agent holds them", async || (held.lock().unwrap().len() == calls).then_some(())).await;
+    };
+    let gateway = builder(&agent).open_files(FEW_FILES).start().await;
+
+    let waiting: FuturesUnordered<_> = (0..60)
+        .map(|_| {
+            let hook = gateway.hook("test", TOKEN);
+            tokio::spawn(async move { hook.ask("hello").await })
+        })
+        .collect();
+    let (refused, waiting) = waiting.into_future().await;
+    let refused = refused.expect("somebody called").unwrap();
+    holds(56).await;
+    let _idle = gateway.connections(machine(1), 100, "GET /heal").await;
+    answers_health(&gateway).await;
+    let ready = gateway.http().get(format!("{}/readyz", gateway.url())).timeout(SOON).send().await.unwrap();
+    let other = gateway.hook_from(machine(2), "test", TOKEN).leave("and I?").await;
+    holds(57).await;
+    held.lock().unwrap().iter().for_each(|release| release.notify_one());
+    let replies: Vec<_> = waiting.map(Result::unwrap).collect().await;
+
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE, "{refused:?}");
+    assert!(refused.headers.contains_key("retry-after"), "{refused:?}");
+    assert_eq!((ready.status(), other.status), (StatusCode::OK, StatusCode::ACCEPTED));
+    let answered = replies.iter().filter(|reply| reply.status == StatusCode::OK && reply.words() == "at last");
+    assert_eq!((answered.count(), replies.len()), (56, 59));
+    assert_eq!(gateway.hook("test", TOKEN).comes_to_rest(&other.turn()).await.words(), "at last");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
