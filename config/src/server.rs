@@ -9,7 +9,7 @@ use crate::{
     Size,
     check::Section,
     duration::{self, MINUTE, SECOND},
-    text,
+    number, text,
 };
 
 /// Where the gateway listens, and what it takes from a caller.
@@ -31,6 +31,9 @@ pub struct Server {
     /// How long running turns get at shutdown; what is not done by then is picked up at the next start.
     #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 0, { 10 * MINUTE }>")]
     pub drain: Duration,
+    /// How many connections one address may have open at once; without it half of all.
+    #[serde(default, deserialize_with = "number::between_option::<_, 2, 8192>")]
+    pub connections_per_peer: Option<u32>,
 }
 
 impl Section for Server {}

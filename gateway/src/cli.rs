@@ -14,11 +14,17 @@ mod turns;
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
+    time::Duration,
 };
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use rejoinder_config::{ConfigErrors, Environment, Loaded, LogFormat, LogLevel, Options};
+
+use crate::logging;
+
+/// How long an error may take to be printed: a gateway that cannot start and that nobody hears ends all the same.
+const ERROR_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The messaging gateway that can prove it answered.
 ///
@@ -134,8 +140,9 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Failed(error)) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("error: {failure}");
-            ExitCode::from(failure.exit_code())
+            let code = failure.exit_code();
+            logging::within(ERROR_PATIENCE, move || eprintln!("error: {failure}"));
+            ExitCode::from(code)
         }
     }
 }

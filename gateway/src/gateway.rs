@@ -11,8 +11,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{info, warn};
 
 use crate::{
-    http::{self, App},
-    metrics,
+    http::{self, App, Bounds},
+    metrics, open_files,
     wiring::{self, AgentInfo, BotInfo, ChatInfo, HookInfo, Parts, Shown, Tokens, Wiring, WiringError},
 };
 
@@ -117,6 +117,7 @@ pub struct Gateway {
     router: axum::Router,
     hang_up: CancellationToken,
     drain: Duration,
+    connections_per_peer: Option<u32>,
     notes: Notes,
     _upkeep: DropGuard,
 }
@@ -201,7 +202,9 @@ impl Gateway {
         };
         let app = App::new(&parts, engine.clone(), store_port, clock, recorder, started_at, address);
         let router = http::router(app, parts.hooks, former_hooks, parts.chats, parts.bots.into_routes());
-        Ok(Self { engine, store, router, hang_up, drain, notes, _upkeep: upkeep.drop_guard() })
+        let connections_per_peer = config.server.connections_per_peer;
+        let upkeep = upkeep.drop_guard();
+        Ok(Self { engine, store, router, hang_up, drain, connections_per_peer, notes, _upkeep: upkeep })
     }
 
     /// What to tell whoever started it.
@@ -212,8 +215,9 @@ impl Gateway {
     /// Serves HTTP on `listener` until `shutdown` is cancelled; then stops taking anything in, lets running turns
     /// end, answers whoever still waits, and closes the store.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) {
-        let Self { engine, store, router, hang_up, drain, .. } = self;
-        let connections = http::accept(listener, router, &shutdown).await;
+        let Self { engine, store, router, hang_up, drain, connections_per_peer, .. } = self;
+        let bounds = Bounds::new(open_files::most(), connections_per_peer);
+        let connections = http::accept(listener, router, bounds, &shutdown).await;
         info!(drain_ms = drain.as_millis(), "stopping: running turns may end, nothing new is taken in");
         let closing = tokio::spawn(connections.close());
         engine.stop(drain).await;

@@ -10,6 +10,7 @@ mod channels;
 mod error;
 mod health;
 mod openapi;
+mod places;
 mod serve;
 mod turns;
 
@@ -33,6 +34,7 @@ use crate::wiring::{AgentInfo, Parts};
 
 pub(crate) use self::{
     health::{ALIVE, Readiness},
+    places::Bounds,
     serve::accept,
     turns::page,
 };

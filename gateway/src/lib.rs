@@ -21,6 +21,7 @@ mod gateway;
 mod http;
 mod logging;
 mod metrics;
+mod open_files;
 mod secrets;
 mod time;
 mod view;

@@ -5,9 +5,11 @@
 
 use std::sync::OnceLock;
 
-use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, gauge};
+use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use rejoinder_core::{ChannelId, Timestamp, store::Backlog};
+
+use crate::logging;
 
 /// From a millisecond to ten minutes.
 const SECONDS: [f64; 16] =
@@ -102,6 +104,12 @@ impl Now {
             describe_gauge!("rejoinder_undeliverable_turns", Unit::Count, "Turns that are dead letters");
             gauge!("rejoinder_undeliverable_turns").set(undeliverable as f64);
         }
+        describe_counter!(
+            "rejoinder_log_lines_dropped_total",
+            Unit::Count,
+            "Log lines dropped, because nobody read standard error"
+        );
+        counter!("rejoinder_log_lines_dropped_total").absolute(logging::dropped_lines());
         describe_gauge!("rejoinder_store_up", "Whether the store can write: 1 or 0");
         gauge!("rejoinder_store_up").set(f64::from(u8::from(self.store_writes)));
         describe_gauge!("rejoinder_channel_up", "Whether a channel has proved that events come in: 1 or 0");

@@ -1,7 +1,9 @@
 //! The real binary, as a process of its own.
 
 use std::{
-    net::TcpListener,
+    fs::File,
+    io::{PipeReader, Write},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     time::Instant,
@@ -9,11 +11,15 @@ use std::{
 
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::{io::AsyncWriteExt, net::TcpSocket, sync::mpsc, task::JoinSet};
 
 use crate::{Hook, PATIENCE, eventually};
 
 /// The token that tests show at `/admin`.
 const ADMIN_TOKEN: &str = "admin-token-of-the-tests";
+
+/// How much a pipe of Linux holds, in bytes.
+const PIPE: usize = 64 << 10;
 
 /// What a gateway is started with.
 #[derive(Debug, Default)]
@@ -23,6 +29,20 @@ pub struct GatewayBuilder {
     leaves_turns_open: bool,
     time: Time,
     port: Option<u16>,
+    printed: Printed,
+    open_files: Option<u32>,
+}
+
+/// Where what it prints and logs goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+enum Printed {
+    /// The log to a file, as JSON.
+    #[default]
+    Kept,
+    /// Both to one pipe, as a person starts it with `2>&1 | less`.
+    Piped,
+    /// The same, and nothing more goes into the pipe.
+    Stuck,
 }
 
 /// How time passes for the process.
@@ -81,6 +101,27 @@ impl GatewayBuilder {
         self
     }
 
+    /// Lets it print and log, for a person, to a pipe that nobody reads.
+    #[must_use]
+    pub const fn nobody_reads_its_output(mut self) -> Self {
+        self.printed = Printed::Piped;
+        self
+    }
+
+    /// The same with a pipe that is full already.
+    #[must_use]
+    pub const fn its_output_is_stuck(mut self) -> Self {
+        self.printed = Printed::Stuck;
+        self
+    }
+
+    /// Lets it have so many files open at once, sockets included, and no more.
+    #[must_use]
+    pub const fn open_files(mut self, most: u32) -> Self {
+        self.open_files = Some(most);
+        self
+    }
+
     /// Starts the process and waits until it is ready.
     pub async fn start(self) -> Gateway {
         let mut gateway = self.prepare();
@@ -112,6 +153,9 @@ impl GatewayBuilder {
             environment: self.environment,
             leaves_turns_open: self.leaves_turns_open,
             time: self.time,
+            printed: self.printed,
+            unread: None,
+            open_files: self.open_files,
             http: client(),
         }
     }
@@ -126,6 +170,9 @@ pub struct Gateway {
     environment: Vec<(String, String)>,
     leaves_turns_open: bool,
     time: Time,
+    printed: Printed,
+    unread: Option<PipeReader>,
+    open_files: Option<u32>,
     http: reqwest::Client,
 }
 
@@ -182,6 +229,42 @@ impl Gateway {
         std::fs::write(&path, changed).expect("rejoinder.toml is written");
     }
 
+    /// The same, called from another address of this machine: `127.0.0.2`.
+    ///
+    /// # Panics
+    /// When there can be no client there.
+    #[must_use]
+    pub fn hook_from(&self, address: IpAddr, name: &str, token: &str) -> Hook {
+        let http = http_client().local_address(address).build().expect("an HTTP client");
+        Hook::new(http, format!("{}/hooks/{name}", self.url()), token)
+    }
+
+    /// Opens connections from an address of this machine, each of which sends `start` and nothing more, until they are
+    /// dropped. Waits until half of them are open: the others may have to wait.
+    ///
+    /// # Panics
+    /// When they are not opened.
+    pub async fn connections(&self, from: IpAddr, count: usize, start: &'static str) -> JoinSet<()> {
+        let (opened, mut are_open) = mpsc::channel(count);
+        let mut connections = JoinSet::new();
+        for _ in 0..count {
+            let (to, opened) = (SocketAddr::from((Ipv4Addr::LOCALHOST, self.port)), opened.clone());
+            connections.spawn(async move {
+                let socket = TcpSocket::new_v4().expect("a socket");
+                socket.bind((from, 0).into()).expect("an address of this machine");
+                let mut connection = socket.connect(to).await.expect("a connection is opened");
+                // It may be closed again already, and nobody may be waiting for it.
+                let _ = connection.write_all(start.as_bytes()).await;
+                let _ = opened.send(()).await;
+                std::future::pending::<()>().await;
+            });
+        }
+        for _ in 0..count / 2 {
+            are_open.recv().await.expect("a connection is opened");
+        }
+        connections
+    }
+
     /// Starts it (again), in the same folder and on the same port, and waits until it is ready.
     ///
     /// # Panics
@@ -197,19 +280,40 @@ impl Gateway {
     /// When there is no binary to start.
     pub fn spawn(&mut self, environment: &[(&str, &str)]) {
         assert!(self.process.is_none(), "the gateway runs already");
-        let log = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(self.folder.path().join("log"))
-            .expect("the log is opened");
-        let process = self
-            .command(&["run", "--log-format", "json"])
-            .envs(environment.iter().copied())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .expect("the gateway starts");
+        let mut command = match self.printed {
+            Printed::Kept => {
+                let mut command = self.command(&["run", "--log-format", "json"]);
+                command.stdout(Stdio::null()).stderr(self.log_file());
+                command
+            }
+            Printed::Piped | Printed::Stuck => {
+                let (reader, mut writer) = std::io::pipe().expect("a pipe");
+                if self.printed == Printed::Stuck {
+                    writer.write_all(&vec![b'\n'; PIPE]).expect("the pipe is filled");
+                }
+                self.unread = Some(reader);
+                let mut command = self.command(&["run", "--log-format", "text"]);
+                command.stdout(writer.try_clone().expect("the pipe has two writers")).stderr(writer);
+                command
+            }
+        };
+        let process = command.envs(environment.iter().copied()).spawn().expect("the gateway starts");
         self.process = Some(process);
+    }
+
+    /// From now on what it prints and logs is read, and [kept](Self::log).
+    ///
+    /// # Panics
+    /// When it was read all the time.
+    pub fn somebody_reads_its_output(&mut self) {
+        let mut output = self.unread.take().expect("nobody has read the output");
+        let mut log = self.log_file();
+        std::thread::spawn(move || std::io::copy(&mut output, &mut log));
+    }
+
+    fn log_file(&self) -> File {
+        let path = self.folder.path().join("log");
+        File::options().create(true).append(true).open(path).expect("the log is opened")
     }
 
     /// Waits until `/readyz` says so.
@@ -394,8 +498,9 @@ impl Gateway {
     fn command(&self, arguments: &[&str]) -> Command {
         // A file that may not grow is an error to the process, not its end.
         let mut command = Command::new("sh");
+        let limit = self.open_files.map(|most| format!("ulimit -n {most}; ")).unwrap_or_default();
         command
-            .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
+            .args(["-c", &format!("trap '' XFSZ; {limit}exec \"$0\" \"$@\"")])
             .arg(binary())
             .arg("--config")
             .arg(self.folder.path().join("rejoinder.toml"))
@@ -442,5 +547,9 @@ fn binary() -> PathBuf {
 }
 
 fn client() -> reqwest::Client {
-    reqwest::Client::builder().no_proxy().timeout(crate::PATIENCE * 2).build().expect("an HTTP client")
+    http_client().build().expect("an HTTP client")
+}
+
+fn http_client() -> reqwest::ClientBuilder {
+    reqwest::Client::builder().no_proxy().timeout(crate::PATIENCE * 2)
 }

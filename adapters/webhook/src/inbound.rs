@@ -10,7 +10,7 @@ use rejoinder_core::{
 };
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
-use url::{Url, form_urlencoded};
+use url::Url;
 
 use crate::{Problem, quoted::parameter};
 
@@ -23,6 +23,9 @@ pub(crate) const MAX_NAME: usize = 256;
 
 /// The most attachments of one message.
 pub(crate) const MAX_ATTACHMENTS: usize = 32;
+
+/// The most fields of one form, those that are let pass included.
+const MAX_FIELDS: usize = 64;
 
 /// The longest address of an attachment, in bytes.
 pub(crate) const MAX_URL: usize = 4096;
@@ -44,6 +47,9 @@ pub(crate) struct Message {
     /// Files, by their addresses.
     #[serde(default)]
     pub(crate) attachments: Option<Vec<File>>,
+    /// How many fields of a form were taken so far.
+    #[serde(skip)]
+    fields: usize,
 }
 
 /// A file, by its address.
@@ -173,6 +179,15 @@ fn text(content: &str) -> Message {
 impl Message {
     /// Takes one field of a form.
     fn take(&mut self, name: &str, value: String) -> Result<(), Problem> {
+        self.fields += 1;
+        if self.fields > MAX_FIELDS {
+            return Err(Problem::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "too-many-fields",
+                "The form has too many fields",
+                format!("a form may have at most {MAX_FIELDS} fields"),
+            ));
+        }
         let slot = match name {
             "message" => &mut self.text,
             "sender" => &mut self.sender,

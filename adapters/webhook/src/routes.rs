@@ -115,7 +115,7 @@ pub fn router(hooks: impl IntoIterator<Item = Arc<WebhookAdapter>>, former: Form
         (status = 409, description = "The key was used with another body", body = schema::Problem, content_type = "application/problem+json"),
         (status = 413, description = "The body is too large", body = schema::Problem, content_type = "application/problem+json"),
         (status = 415, description = "The body's type is not taken", body = schema::Problem, content_type = "application/problem+json"),
-        (status = 422, description = "The message is empty or cannot be stored, or a field cannot be used", body = schema::Problem, content_type = "application/problem+json"),
+        (status = 422, description = "The message is empty or cannot be stored, a field cannot be used, or a form has too many", body = schema::Problem, content_type = "application/problem+json"),
         (status = 503, description = "Nothing can be taken in now", body = schema::Problem, content_type = "application/problem+json",
             headers(("Retry-After" = u32, description = "Seconds"))),
     ),

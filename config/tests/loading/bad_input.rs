@@ -10,6 +10,10 @@ use crate::Machine;
     "[server]\nlisen = \"127.0.0.1:1\"",
     "`server.lisen` is unknown: did you mean `listen`? (rejoinder.toml:2)"
 )]
+#[case::a_share_of_nothing(
+    "[server]\nconnections_per_peer = 1",
+    "`server.connections_per_peer` must be a whole number from 2 to 8192, not 1 (rejoinder.toml:2)"
+)]
 #[case::unknown_section("[sever]\ndrain = \"1s\"", "`sever` is unknown: did you mean `server`? (rejoinder.toml:1)")]
 #[case::a_value_for_a_table("server = 5", "`server` must be a table, not a number (rejoinder.toml:1)")]
 #[case::two_agents_of_one_name(
@@ -223,7 +227,7 @@ late_answer = "drop"
       config key `server.body_limit` must be a size from "1 KiB" to "64 MiB", not "1 TiB" (rejoinder.toml:3)
       config key `server.drain` must be a duration such as "250ms", "20s", "10m" or "1h30m", not "20 parsecs" (rejoinder.toml:4)
       config key `server.request_timeout` must be a duration such as "250ms", "20s", "10m" or "1h30m", not 20 (rejoinder.toml:5)
-      config key `server.colour` is unknown; known here: `listen`, `public_url`, `body_limit`, `request_timeout` and `drain` (rejoinder.toml:6)
+      config key `server.colour` is unknown; known here: `listen`, `public_url`, `body_limit`, `request_timeout`, `drain` and `connections_per_peer` (rejoinder.toml:6)
       config key `channels.webhook.siri.token` is empty (rejoinder.toml:9)
       config key `channels.webhook.siri.wiat` is unknown: did you mean `wait`? (rejoinder.toml:10)
       config key `agents.main.base_url` must be set (rejoinder.toml:12)

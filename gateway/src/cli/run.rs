@@ -1,9 +1,14 @@
 //! `rejoinder run`.
 
-use std::{io, path::Path, process};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    process,
+    time::Duration,
+};
 
 use anyhow::{Context, anyhow};
-use rejoinder_config::{ConfigSource, Loaded, LogFormat};
+use rejoinder_config::{Config, ConfigSource, Loaded, LogFormat};
 use secrecy::ExposeSecret;
 use tokio::{
     net::TcpListener,
@@ -15,15 +20,25 @@ use tracing::{info, warn};
 use super::{Failure, Global, output};
 use crate::{
     gateway::{Gateway, Notes, Setup},
-    logging,
+    logging, open_files,
     wiring::{self, ChatInfo, HookInfo, Shown},
 };
+
+/// How long the banner may take to be printed before the gateway goes on without it.
+const BANNER_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Runs the gateway until it is told to stop.
 pub(super) fn run(global: &Global) -> Result<(), Failure> {
     let Loaded { config, source, .. } = global.load()?;
     let data_dir = global.data_dir()?;
     logging::start(config.log);
+    open_files::raise();
+    let ended = serve(config, &source, data_dir);
+    logging::finish();
+    ended
+}
+
+fn serve(config: Config, source: &ConfigSource, data_dir: PathBuf) -> Result<(), Failure> {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start the runtime")?;
     runtime.block_on(async {
@@ -34,9 +49,12 @@ pub(super) fn run(global: &Global) -> Result<(), Failure> {
         let address = listener.local_addr().context("the listener has no address")?;
         let gateway = Gateway::start(Setup::new(config, data_dir), address).await.map_err(anyhow::Error::new)?;
         match format {
-            // Whoever closed our output does not want it; the gateway runs all the same.
-            LogFormat::Text => drop(output::print(banner(gateway.notes(), &source))),
-            LogFormat::Json => log_start(gateway.notes(), &source),
+            LogFormat::Text => {
+                let banner = banner(gateway.notes(), source);
+                // Whoever closed our output, or does not read it, does not want it; the gateway runs all the same.
+                logging::within(BANNER_PATIENCE, move || drop(output::print(banner)));
+            }
+            LogFormat::Json => log_start(gateway.notes(), source),
         }
         for remark in &gateway.notes().remarks {
             warn!("{remark}");
@@ -79,6 +97,7 @@ fn listen_to_signals(shutdown: CancellationToken) -> Result<(), Failure> {
         shutdown.cancel();
         let second = next().await;
         warn!("told to stop a second time: ending at once; what is owed is taken up at the next start");
+        logging::finish();
         process::exit(128 + second.as_raw_value());
     });
     Ok(())

@@ -27,6 +27,8 @@ pub(crate) enum ApiError {
     WrongMethod,
     #[error("the answer took too long")]
     TooSlow,
+    #[error("too many requests are being worked on")]
+    Busy,
     #[error("the store cannot be read at the moment")]
     Store,
     #[error("something went wrong here; the log has more")]
@@ -69,6 +71,7 @@ impl IntoResponse for ApiError {
             Self::NotFound(_) => (StatusCode::NOT_FOUND, "not-found", "There is no such thing"),
             Self::WrongMethod => (StatusCode::METHOD_NOT_ALLOWED, "wrong-method", "The method is another one"),
             Self::TooSlow => (StatusCode::SERVICE_UNAVAILABLE, "too-slow", "The answer took too long"),
+            Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, "busy", "Nothing more can be taken on now"),
             Self::Store => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Nothing can be read now"),
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal", "Something went wrong here"),
         };

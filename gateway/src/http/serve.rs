@@ -1,8 +1,21 @@
-//! Connections: how many, how long a request's head may take, and their end.
+//! Connections: whom they are let in for, how long a request's head may take, and their end.
 
-use std::{io, panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    io,
+    panic::AssertUnwindSafe,
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
-use axum::{Router, extract::ConnectInfo, http::Request, response::IntoResponse};
+use axum::{
+    Router,
+    extract::ConnectInfo,
+    http::{Request, StatusCode, header},
+    response::{IntoResponse, Response},
+};
 use futures_util::FutureExt;
 use hyper::{
     body::Incoming,
@@ -13,17 +26,20 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
-use tokio::{net::TcpListener, sync::Semaphore};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpStream},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{debug, warn};
 
-use super::error::ApiError;
-
-/// How many connections are open at once; the next ones wait to be accepted.
-const MAX_CONNECTIONS: usize = 8192;
+use super::{
+    error::ApiError,
+    places::{Bounds, Place, Places},
+};
 
 /// How long the head of a request may take, from the connection's opening or the end of the request before.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The largest head of a request, in bytes.
 const MAX_HEAD: usize = 32 * 1024;
@@ -50,21 +66,26 @@ impl Connections {
 }
 
 /// Serves `router` on `listener` until `shutdown` is cancelled; returns the connections that are still open.
-pub(crate) async fn accept(listener: TcpListener, router: Router, shutdown: &CancellationToken) -> Connections {
+pub(crate) async fn accept(
+    listener: TcpListener,
+    router: Router,
+    bounds: Bounds,
+    shutdown: &CancellationToken,
+) -> Connections {
     let connections = Connections { tasks: TaskTracker::new(), closing: CancellationToken::new() };
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let places = Places::new(bounds);
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_header_size(MAX_HEAD).max_buf_size(MAX_BUFFER);
     loop {
         let next = async {
-            let place = Arc::clone(&places).acquire_owned().await;
-            (listener.accept().await, place)
+            let (stream, peer) = listener.accept().await?;
+            Ok((stream, peer, places.take(peer.ip()).await))
         };
-        let (accepted, place) = tokio::select! {
+        let accepted = tokio::select! {
             next = next => next,
             () = shutdown.cancelled() => return connections,
         };
-        let (stream, peer) = match accepted {
+        let (stream, peer, place) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
                 if !is_the_callers(&error) {
@@ -76,28 +97,98 @@ pub(crate) async fn accept(listener: TcpListener, router: Router, shutdown: &Can
         };
         // Fails on a connection that is closed already.
         let _ = stream.set_nodelay(true);
+        let place = Arc::new(place);
+        let socket = Socket { stream, _place: Arc::clone(&place) };
         let router = TowerToHyperService::new(router.clone());
-        let service = service_fn(move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(ConnectInfo(peer));
-            let answered = AssertUnwindSafe(router.call(request)).catch_unwind();
-            async { answered.await.unwrap_or_else(|_| Ok(ApiError::Internal.into_response())) }
+        let service = service_fn({
+            let place = Arc::clone(&place);
+            move |mut request: Request<Incoming>| {
+                request.extensions_mut().insert(ConnectInfo(peer));
+                answer(router.clone(), Arc::clone(&place), request)
+            }
         });
-        let connection = http.serve_connection(TokioIo::new(stream), service).with_upgrades();
+        let connection = http.serve_connection(TokioIo::new(socket), service).with_upgrades();
         let closing = connections.closing.clone();
         connections.tasks.spawn(async move {
             let mut connection = pin!(connection);
             let ended = tokio::select! {
+                biased;
+                // First, so that a request which has come is begun before its connection must leave.
                 ended = connection.as_mut() => ended,
                 () = closing.cancelled() => {
                     connection.as_mut().graceful_shutdown();
                     connection.await
                 }
+                () = place.must_leave() => Ok(()),
             };
             if let Err(error) = ended {
                 debug!(%peer, %error, "a connection broke");
             }
-            drop(place);
         });
+    }
+}
+
+/// Always an answer: where there is no place for a request, and where a handler panics.
+async fn answer(
+    router: TowerToHyperService<Router>,
+    place: Arc<Place>,
+    request: Request<Incoming>,
+) -> Result<Response, Infallible> {
+    let begun = match request.uri().path() {
+        "/healthz" | "/readyz" => {
+            place.was_used();
+            None
+        }
+        _ => match place.begin() {
+            Some(begun) => Some(begun),
+            None => return Ok(([(header::CONNECTION, "close")], ApiError::Busy).into_response()),
+        },
+    };
+    let answered = AssertUnwindSafe(router.call(request)).catch_unwind().await;
+    let response = answered.unwrap_or_else(|_| Ok(ApiError::Internal.into_response()))?;
+    if let Some(begun) = begun
+        && response.status() == StatusCode::SWITCHING_PROTOCOLS
+    {
+        begun.lasts();
+    }
+    Ok(response)
+}
+
+/// A connection with its place, which outlives what is spoken on it: a WebSocket has both.
+struct Socket {
+    stream: TcpStream,
+    _place: Arc<Place>,
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
     }
 }
 
@@ -109,10 +200,13 @@ fn is_the_callers(error: &io::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use axum::routing::get;
+    use std::net::SocketAddr;
+
+    use axum::{extract::WebSocketUpgrade, routing::get};
+    use rstest::rstest;
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
-        net::TcpStream,
+        time::{Instant, sleep, timeout},
     };
 
     use super::*;
@@ -121,24 +215,127 @@ mod tests {
         panic!("as it was told to")
     }
 
-    #[tokio::test]
-    async fn a_handler_that_panics_is_answered_for() {
-        let router = Router::new().route("/", get(handler_that_panics));
+    async fn echo(upgrade: WebSocketUpgrade) -> Response {
+        upgrade.on_upgrade(async |mut socket| while socket.recv().await.is_some() {})
+    }
+
+    /// Serves on `2 * places` file descriptors, and lets `calls` call.
+    async fn serving<T>(places: u64, calls: impl AsyncFnOnce(SocketAddr) -> T) -> T {
+        let router = Router::new()
+            .route("/", get(async || "here"))
+            .route("/healthz", get(async || "well"))
+            .route("/panics", get(handler_that_panics))
+            .route("/socket", get(echo));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
         let serving = tokio::spawn({
-            let shutdown = shutdown.clone();
-            async move { accept(listener, router, &shutdown).await }
+            let (shutdown, bounds) = (shutdown.clone(), Bounds::new(2 * places, Some(8192)));
+            async move { accept(listener, router, bounds, &shutdown).await }
         });
-
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
+        let called = calls(address).await;
         shutdown.cancel();
         serving.await.unwrap().close().await;
+        called
+    }
+
+    async fn connection(address: SocketAddr) -> TcpStream {
+        TcpStream::connect(address).await.unwrap()
+    }
+
+    /// Asks for `path`, and reads the answer up to its end, or to that of its head where the connection goes on.
+    async fn ask(stream: &mut TcpStream, path: &str, headers: &str) -> String {
+        let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let (mut answer, mut buffer) = (String::new(), [0; 1024]);
+        while !answer.contains("\r\n\r\n") || headers == CLOSE {
+            let read = stream.read(&mut buffer).await.unwrap();
+            if read == 0 {
+                break;
+            }
+            answer.push_str(std::str::from_utf8(&buffer[..read]).unwrap());
+        }
+        answer
+    }
+
+    const CLOSE: &str = "Connection: close\r\n";
+
+    const TO_A_SOCKET: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                               Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+    #[tokio::test]
+    async fn a_handler_that_panics_is_answered_for() {
+        let answer = serving(8, async |address| ask(&mut connection(address).await, "/panics", CLOSE).await).await;
 
         assert!(answer.starts_with("HTTP/1.1 500 ") && answer.contains("urn:rejoinder:problem:internal"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn a_socket_counts_as_a_request_until_it_is_closed() {
+        let (socket, refused, health, at_last) = serving(2, async |address| {
+            let mut socket = connection(address).await;
+            let opened = ask(&mut socket, "/socket", TO_A_SOCKET).await;
+            let refused = ask(&mut connection(address).await, "/", CLOSE).await;
+            let health = ask(&mut connection(address).await, "/healthz", CLOSE).await;
+            drop(socket);
+            loop {
+                let answer = ask(&mut connection(address).await, "/", CLOSE).await;
+                if !answer.starts_with("HTTP/1.1 503 ") {
+                    break (opened, refused, health, answer);
+                }
+            }
+        })
+        .await;
+
+        assert!(socket.starts_with("HTTP/1.1 101 "), "{socket}");
+        assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("retry-after: "), "{refused}");
+        assert!(health.ends_with("well"), "{health}");
+        assert!(at_last.ends_with("here"), "{at_last}");
+    }
+
+    #[tokio::test]
+    async fn whoever_comes_when_all_places_are_taken_is_let_in_for_the_one_who_says_nothing() {
+        let (silent, answer) = serving(2, async |address| {
+            let (mut silent, mut kept) = (connection(address).await, connection(address).await);
+            ask(&mut kept, "/", "").await;
+            let mut next = connection(address).await;
+            let answer = timeout(HEAD_TIMEOUT / 2, ask(&mut next, "/", CLOSE)).await.expect("it is let in");
+            // It is closed, or reset.
+            (silent.read(&mut [0]).await.unwrap_or(0), answer)
+        })
+        .await;
+
+        assert!(answer.ends_with("here"), "{answer}");
+        assert_eq!(silent, 0);
+    }
+
+    #[rstest]
+    #[case::one_that_says_nothing("", "")]
+    #[case::one_that_says_it_byte_by_byte("", "GET / HTTP/1.1\r\nHost: localhost\r\n")]
+    #[case::one_that_is_kept_alive("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "")]
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_without_a_whole_head_is_closed_after_ten_seconds(#[case] said: &str, #[case] slowly: &str) {
+        let lasted = serving(8, async |address| {
+            let mut stream = connection(address).await;
+            stream.write_all(said.as_bytes()).await.unwrap();
+            let (mut reader, mut writer) = stream.into_split();
+            let (begun, mut answers) = (Instant::now(), Vec::new());
+            let slowly = async {
+                for byte in slowly.as_bytes() {
+                    sleep(Duration::from_secs(1)).await;
+                    // Fails when it is closed.
+                    let _ = writer.write_all(&[*byte]).await;
+                }
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                () = slowly => {}
+                ended = reader.read_to_end(&mut answers) => drop(ended),
+            }
+            begun.elapsed()
+        })
+        .await;
+
+        assert_eq!(lasted.as_secs(), 10, "{lasted:?}");
     }
 }

@@ -9,6 +9,7 @@ mod conversations;
 mod crashes;
 mod disk;
 mod hooks;
+mod process;
 mod time;
 mod waiting;
 

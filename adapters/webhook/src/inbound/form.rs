@@ -1,8 +1,9 @@
 //! `application/x-www-form-urlencoded` bodies.
 
 use axum::http::StatusCode;
+use percent_encoding::percent_decode_str;
 
-use super::{Message, Problem, form_urlencoded, not_utf8};
+use super::{Message, Problem, not_utf8};
 
 /// Reads a form with the fields of the JSON body; `attachments` may stand in it several times, each an
 /// address.
@@ -11,12 +12,9 @@ use super::{Message, Problem, form_urlencoded, not_utf8};
 /// When it is no form of ours.
 pub(super) fn read(content: &str) -> Result<Message, Problem> {
     let mut message = Message::default();
-    for (name, value) in form_urlencoded::parse(content.as_bytes()) {
-        // Bytes that are not UTF-8 come out as this character.
-        if value.contains('\u{fffd}') && !content.to_ascii_uppercase().contains("%EF%BF%BD") {
-            return Err(not_utf8("a field of the form is not UTF-8"));
-        }
-        message.take(&name, value.into_owned())?;
+    for field in content.split('&').filter(|field| !field.is_empty()) {
+        let (name, value) = field.split_once('=').unwrap_or((field, ""));
+        message.take(&decoded(name)?, decoded(value)?)?;
     }
     // What `curl -d '{…}'` sends when nobody tells it otherwise.
     if message.text.is_none() && content.trim_start().starts_with('{') {
@@ -29,4 +27,10 @@ pub(super) fn read(content: &str) -> Result<Message, Problem> {
         .about("message"));
     }
     Ok(message)
+}
+
+fn decoded(text: &str) -> Result<String, Problem> {
+    let spaced = text.replace('+', " ");
+    let text = percent_decode_str(&spaced).decode_utf8();
+    Ok(text.map_err(|_| not_utf8("a field of the form is not UTF-8"))?.into_owned())
 }

@@ -59,6 +59,7 @@ fn a_text_is_kept_as_it_was_said() {
     assert_eq!(text_of(FORM, "message=a+b%2Bc%20%E2%9C%93"), "a b+c ✓");
     assert_eq!(text_of(JSON, r#"{"message":"a\nb \u2713 \ud83d\ude00"}"#), "a\nb ✓ 😀");
     assert_eq!(text_of(FORM, "message=%EF%BF%BD"), "\u{fffd}");
+    assert_eq!(text_of(FORM, "message=\u{fffd}"), "\u{fffd}");
 }
 
 #[test]
@@ -165,6 +166,7 @@ fn another_media_type_is_refused(#[case] content_type: &str) {
 #[case(JSON, b"{\"message\":\"\xff\"}")]
 #[case(Some("text/plain"), b"\xff")]
 #[case(FORM, b"message=%FF")]
+#[case(FORM, b"message=%FF&sender=%EF%BF%BD")]
 #[case(MULTIPART, b"--b\r\nContent-Disposition: form-data; name=file\r\n\r\n\xff\r\n--b--")]
 fn a_body_that_is_not_utf8_is_refused(#[case] content_type: Option<&str>, #[case] body: &[u8]) {
     let problem = read(content_type, body).unwrap_err();
@@ -194,6 +196,36 @@ fn a_form_may_hold_several_addresses_and_no_files() {
 
     let file = "--b\r\nContent-Disposition: form-data; name=photo; filename=x.png\r\n\r\n...\r\n--b--";
     assert_eq!(refused(MULTIPART, file).field(), Some("photo"));
+}
+
+#[test]
+fn a_form_may_hold_so_many_fields_and_no_more() {
+    let form = |count| vec!["mood=blue"; count].join("&") + "&&message=hi";
+    let part = |name: &str, value| format!("--b\r\nContent-Disposition: form-data; name={name}\r\n\r\n{value}\r\n");
+    let parts = |count| part("mood", "blue").repeat(count) + &part("message", "hi") + "--b--";
+
+    for (media, fits, too_many) in [(FORM, form(63), form(64)), (MULTIPART, parts(63), parts(64))] {
+        assert_eq!(text_of(media, &fits), "hi");
+        let problem = refused(media, &too_many);
+        assert_eq!((problem.status(), problem.name()), (StatusCode::UNPROCESSABLE_ENTITY, "too-many-fields"));
+        assert!(problem.detail().contains("64"), "{}", problem.detail());
+    }
+}
+
+/// Fields of U+FFFD once cost a copy of the body each: 30 s for the first of these.
+#[test]
+fn a_hostile_form_costs_no_more_than_its_length() {
+    let begun = std::time::Instant::now();
+
+    for mebibytes in [1, 2] {
+        let many = "=\u{fffd}&".repeat((mebibytes << 20) / 5) + "message=%EF%BF%BD";
+        assert_eq!(refused(FORM, &many).name(), "too-many-fields");
+        let long = format!("x={}&", "\u{fffd}".repeat((mebibytes << 20) / 3 / 60));
+        assert_eq!(text_of(FORM, &(long.repeat(60) + "message=%EF%BF%BD")), "\u{fffd}");
+        assert_eq!(refused(MULTIPART, &"--b\r\n".repeat((mebibytes << 20) / 5)).name(), "not-a-form");
+    }
+
+    assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
 #[test]

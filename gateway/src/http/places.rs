@@ -1,0 +1,445 @@
+//! Places for connections: how many there are, whom they go to, and who makes room.
+//!
+//! A connection has its place until its file descriptor is closed; a WebSocket's connection too. There are half as many
+//! places as file descriptors, so that the other half is left for the store, the agents and the platforms; and one address
+//! has a share of the places. When all are taken, whoever comes is let in all the same, and the connection that has been
+//! without a request for the longest is closed for it: it never sent a head, or it is only kept alive.
+//!
+//! There always is such a connection, because requests may not take the last places, neither all together nor those of
+//! one address: a request beyond that is refused with 503. Health (`/healthz`, `/readyz`) does not count as a request. So
+//! health is answered while callers wait for their answers in every place for requests; and a peer that sends nothing, or
+//! its heads byte by byte, has its own connections closed, and keeps nobody out.
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv6Addr},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep, timeout},
+};
+use tracing::warn;
+
+/// How many connections there may be at once, however many file descriptors there are.
+const MAX_CONNECTIONS: u64 = 8192;
+
+/// How many places may be kept from requests, at most.
+const MAX_SPARE: usize = 64;
+
+/// How long a connection must have been idle before it is closed for another one: what its peer has sent is read by
+/// then.
+const GRACE: Duration = Duration::from_millis(20);
+
+/// How often it is said that there are too many connections.
+const SAID_EVERY: Duration = Duration::from_mins(1);
+
+/// How many connections there may be at once, in all and of one address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    all: Bound,
+    peer: Bound,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Bound {
+    connections: usize,
+    /// How many of them may be busy with a request.
+    requests: usize,
+}
+
+impl Bounds {
+    /// For a process that may have `open_files`. An address has half of the places unless `per_peer` says how many.
+    pub(crate) fn new(open_files: u64, per_peer: Option<u32>) -> Self {
+        let all = usize::try_from((open_files / 2).clamp(2, MAX_CONNECTIONS)).unwrap_or(usize::MAX);
+        let peer = per_peer.map_or(all / 2, |connections| usize::try_from(connections).unwrap_or(usize::MAX));
+        Self { all: Bound::new(all), peer: Bound::new(peer.clamp(2, all)) }
+    }
+}
+
+impl Bound {
+    fn new(connections: usize) -> Self {
+        Self { connections, requests: connections - (connections / 8).clamp(1, MAX_SPARE) }
+    }
+}
+
+/// All places.
+pub(super) struct Places {
+    bounds: Bounds,
+    taken: Mutex<Taken>,
+    left: Notify,
+}
+
+#[derive(Default)]
+struct Taken {
+    all: Load,
+    peers: HashMap<IpAddr, Load>,
+    connections: HashMap<u64, Connection>,
+    /// How many there were so far.
+    so_far: u64,
+    said: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Load {
+    connections: usize,
+    requests: usize,
+}
+
+struct Connection {
+    peer: IpAddr,
+    /// Since when it has had no request; `None` while it has one.
+    idle_since: Option<Instant>,
+    leave: Arc<Notify>,
+}
+
+/// One connection's place, until it is dropped.
+pub(super) struct Place {
+    places: Arc<Places>,
+    id: u64,
+    leave: Arc<Notify>,
+}
+
+/// A request that is being worked on, until it is dropped.
+pub(super) struct Request {
+    place: Option<Arc<Place>>,
+}
+
+impl Places {
+    pub(super) fn new(bounds: Bounds) -> Arc<Self> {
+        Arc::new(Self { bounds, taken: Mutex::default(), left: Notify::new() })
+    }
+
+    /// A place for a connection of `peer`: at once when there is one, else as soon as another connection is closed for it.
+    pub(super) async fn take(self: &Arc<Self>, peer: IpAddr) -> Place {
+        let peer = network(peer);
+        loop {
+            if let Some(place) = self.find(peer) {
+                return place;
+            }
+            let idle_for = self.taken().make_room(self.bounds, peer);
+            let rest = GRACE.saturating_sub(idle_for);
+            if rest.is_zero() {
+                // It may begin a request after all, and stay; then another one leaves.
+                let _ = timeout(GRACE, self.left.notified()).await;
+            } else {
+                sleep(rest).await;
+            }
+        }
+    }
+
+    fn find(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+        let mut taken = self.taken();
+        if taken.full(self.bounds, peer).is_some() {
+            return None;
+        }
+        taken.so_far += 1;
+        let (id, leave) = (taken.so_far, Arc::new(Notify::new()));
+        taken.connections.insert(id, Connection { peer, idle_since: Some(Instant::now()), leave: Arc::clone(&leave) });
+        taken.count(peer, |load| load.connections += 1);
+        Some(Place { places: Arc::clone(self), id, leave })
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whose places are all taken.
+#[derive(Clone, Copy, PartialEq)]
+enum Full {
+    Peer,
+    All,
+}
+
+impl Taken {
+    fn connection(&mut self, id: u64) -> &mut Connection {
+        self.connections.get_mut(&id).expect("a connection is known until its place is dropped")
+    }
+
+    /// Counts for `peer`, and in all.
+    fn count(&mut self, peer: IpAddr, change: impl Fn(&mut Load)) {
+        change(&mut self.all);
+        change(self.peers.entry(peer).or_default());
+    }
+
+    fn load(&self, peer: IpAddr) -> Load {
+        self.peers.get(&peer).copied().unwrap_or_default()
+    }
+
+    fn full(&self, bounds: Bounds, peer: IpAddr) -> Option<Full> {
+        if self.load(peer).connections >= bounds.peer.connections {
+            Some(Full::Peer)
+        } else {
+            (self.all.connections >= bounds.all.connections).then_some(Full::All)
+        }
+    }
+
+    /// Asks the connection that has been idle for the longest to leave, when that is long enough; returns how long it is.
+    fn make_room(&mut self, bounds: Bounds, peer: IpAddr) -> Duration {
+        let Some(full) = self.full(bounds, peer) else { return GRACE };
+        let those = self.connections.iter().filter(|(_, connection)| full == Full::All || connection.peer == peer);
+        let idle = those.filter_map(|(id, connection)| Some((connection.idle_since?, *id)));
+        // There is one, because requests do not take all places.
+        let Some((since, id)) = idle.min() else { return GRACE };
+        let idle_for = since.elapsed();
+        if idle_for >= GRACE {
+            self.connection(id).leave.notify_one();
+            self.say(peer, "too many connections: those that have been idle for the longest are closed");
+        }
+        idle_for
+    }
+
+    fn say(&mut self, peer: IpAddr, what: &str) {
+        if self.said.is_none_or(|at| at.elapsed() > SAID_EVERY) {
+            self.said = Some(Instant::now());
+            let (all, of_peer) = (self.all.connections, self.load(peer).connections);
+            warn!(%peer, connections = all, connections_of_peer = of_peer, "{what}");
+        }
+    }
+}
+
+impl Place {
+    /// Waits until the connection must make room: it has had no request for the longest.
+    pub(super) async fn must_leave(&self) {
+        loop {
+            self.leave.notified().await;
+            let is_idle = self.places.taken().connection(self.id).idle_since.is_some();
+            if is_idle {
+                return;
+            }
+        }
+    }
+
+    /// Begins a request; `None` when there are too many.
+    pub(super) fn begin(self: &Arc<Self>) -> Option<Request> {
+        let bounds = self.places.bounds;
+        let mut taken = self.places.taken();
+        let peer = taken.connection(self.id).peer;
+        let (all, of_peer) = (taken.all.requests, taken.load(peer).requests);
+        if all >= bounds.all.requests || of_peer >= bounds.peer.requests {
+            taken.say(peer, "too many requests at once: more are refused");
+            return None;
+        }
+        taken.connection(self.id).idle_since = None;
+        taken.count(peer, |load| load.requests += 1);
+        Some(Request { place: Some(Arc::clone(self)) })
+    }
+
+    /// Notes that the connection was used just now.
+    pub(super) fn was_used(&self) {
+        self.places.taken().connection(self.id).idle_since = Some(Instant::now());
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.places.taken();
+        let Some(Connection { peer, idle_since, .. }) = taken.connections.remove(&self.id) else { return };
+        taken.count(peer, |load| {
+            load.connections -= 1;
+            load.requests -= usize::from(idle_since.is_none());
+        });
+        if taken.load(peer).connections == 0 {
+            taken.peers.remove(&peer);
+        }
+        self.places.left.notify_one();
+    }
+}
+
+impl Request {
+    /// Lets it last until the connection ends: it has become a WebSocket.
+    pub(super) fn lasts(mut self) {
+        self.place = None;
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        let Some(place) = self.place.take() else { return };
+        let mut taken = place.places.taken();
+        let connection = taken.connection(place.id);
+        connection.idle_since = Some(Instant::now());
+        let peer = connection.peer;
+        taken.count(peer, |load| load.requests -= 1);
+    }
+}
+
+/// What is counted as one address: with IPv6 everybody has 2^64 of them.
+fn network(peer: IpAddr) -> IpAddr {
+    match peer.to_canonical() {
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
+        ip @ IpAddr::V4(_) => ip,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use futures_util::FutureExt;
+    use rstest::rstest;
+    use tokio::time::advance;
+
+    use super::*;
+
+    /// Eight places, seven of them for requests; an address has four, and three.
+    fn places() -> Arc<Places> {
+        Places::new(Bounds::new(16, None))
+    }
+
+    fn peer(number: u8) -> IpAddr {
+        Ipv4Addr::new(192, 0, 2, number).into()
+    }
+
+    async fn connections(places: &Arc<Places>, peer: IpAddr, count: usize) -> Vec<Arc<Place>> {
+        let mut connections = Vec::new();
+        for _ in 0..count {
+            connections.push(Arc::new(places.take(peer).await));
+        }
+        connections
+    }
+
+    /// Which of the connections are told to leave.
+    fn leaving(connections: &[Arc<Place>]) -> Vec<usize> {
+        let leaves = |place: &Arc<Place>| place.must_leave().now_or_never().is_some();
+        connections.iter().enumerate().filter(|(_, place)| leaves(place)).map(|(at, _)| at).collect()
+    }
+
+    #[rstest]
+    #[case::few_files(256, None, (128, 112), (64, 56))]
+    #[case::many_files(1 << 20, None, (8192, 8128), (4096, 4032))]
+    #[case::no_limit(u64::MAX, None, (8192, 8128), (4096, 4032))]
+    #[case::a_proxy_has_them_all(1024, Some(8192), (512, 448), (512, 448))]
+    #[case::a_small_share(1024, Some(2), (512, 448), (2, 1))]
+    #[case::next_to_nothing(2, None, (2, 1), (2, 1))]
+    fn half_of_the_files_are_for_connections(
+        #[case] open_files: u64,
+        #[case] per_peer: Option<u32>,
+        #[case] all: (usize, usize),
+        #[case] peer: (usize, usize),
+    ) {
+        let bounds = Bounds::new(open_files, per_peer);
+
+        let bound = |(connections, requests)| Bound { connections, requests };
+        assert_eq!((bounds.all, bounds.peer), (bound(all), bound(peer)));
+    }
+
+    /// Whether there is a place for `peer` soon, when none of the others leaves.
+    async fn is_let_in(places: &Arc<Places>, peer: IpAddr) -> bool {
+        timeout(GRACE * 3, places.take(peer)).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_one_that_has_been_idle_for_the_longest_makes_room() {
+        let places = places();
+        let mut connections = connections(&places, peer(1), 4).await;
+        let _busy = connections[2].begin().unwrap();
+        advance(GRACE / 2).await;
+        drop(connections[0].begin());
+        connections[1].was_used();
+
+        assert!(!is_let_in(&places, peer(1)).await);
+        assert_eq!(leaving(&connections), [3]);
+        connections.remove(3);
+        assert!(is_let_in(&places, peer(1)).await);
+
+        assert!(leaving(&connections).is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_has_come_just_now_need_not_leave() {
+        let places = places();
+        let connections = connections(&places, peer(1), 4).await;
+
+        let crowding_in = timeout(GRACE / 2, places.take(peer(1))).await;
+
+        assert!(crowding_in.is_err() && leaving(&connections).is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_address_without_a_place_takes_none_from_others() {
+        let places = places();
+        let others = connections(&places, peer(2), 1).await;
+        advance(GRACE).await;
+        let connections = connections(&places, peer(1), 4).await;
+
+        assert!(!is_let_in(&places, peer(1)).await);
+
+        assert_eq!((leaving(&connections), leaving(&others)), (vec![0], vec![]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn when_all_places_are_taken_anybody_makes_room() {
+        let places = places();
+        let others = connections(&places, peer(2), 4).await;
+        advance(GRACE).await;
+        let connections = connections(&places, peer(1), 4).await;
+
+        assert!(!is_let_in(&places, peer(3)).await);
+
+        assert_eq!((leaving(&connections), leaving(&others)), (vec![], vec![0]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_begins_a_request_after_all_need_not_leave() {
+        let places = places();
+        let connections = connections(&places, peer(1), 4).await;
+        assert!(!is_let_in(&places, peer(1)).await);
+
+        let _request = connections[0].begin().unwrap();
+
+        assert!(leaving(&connections).is_empty());
+        assert!(!is_let_in(&places, peer(1)).await);
+        assert_eq!(leaving(&connections), [1]);
+    }
+
+    #[tokio::test]
+    async fn requests_do_not_take_the_last_places() {
+        let places = places();
+        let (first, second) = (connections(&places, peer(1), 4).await, connections(&places, peer(2), 4).await);
+
+        let mut requests: Vec<_> = first.iter().chain(&second).filter_map(Place::begin).collect();
+        assert_eq!(requests.len(), 6);
+        assert!(first[3].begin().is_none());
+        requests.remove(0);
+        assert!(first[3].begin().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_socket_keeps_its_place_and_counts_as_a_request_until_it_is_closed() {
+        let places = places();
+        let mut connections = connections(&places, peer(1), 4).await;
+        for connection in &connections[..3] {
+            connection.begin().unwrap().lasts();
+        }
+
+        assert!(connections[3].begin().is_none());
+        connections.remove(0);
+        assert!(connections[2].begin().is_some());
+    }
+
+    #[tokio::test]
+    async fn what_is_left_behind_is_nothing() {
+        let places = places();
+        let connections = connections(&places, peer(1), 3).await;
+        connections[0].begin().unwrap().lasts();
+        drop(connections[1].begin());
+
+        drop(connections);
+
+        let taken = places.taken();
+        assert!(taken.connections.is_empty() && taken.peers.is_empty());
+        assert_eq!((taken.all.connections, taken.all.requests), (0, 0));
+    }
+
+    #[rstest]
+    #[case("192.0.2.1", "192.0.2.1")]
+    #[case("::ffff:192.0.2.1", "192.0.2.1")]
+    #[case("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::")]
+    fn an_address_is_a_network_with_ipv6(#[case] address: IpAddr, #[case] counted_as: IpAddr) {
+        assert_eq!(network(address), counted_as);
+    }
+}

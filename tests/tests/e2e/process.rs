@@ -1,0 +1,198 @@
+//! A process that answers: whatever becomes of its output, its file descriptors and its workers.
+
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
+use rejoinder_tests::{Gateway, GatewayBuilder, Hook, Reply, Script, ScriptedAgent, eventually};
+use reqwest::StatusCode;
+use tokio::sync::Notify;
+
+use crate::{TOKEN, hook};
+
+/// How soon a gateway that works says that it lives.
+const SOON: Duration = Duration::from_secs(5);
+
+/// Turns that are asked at once.
+const CROWD: usize = 64;
+
+/// How many file descriptors a gateway has that has few: enough for half as many connections.
+const FEW_FILES: u32 = 256;
+
+/// One of this machine's addresses.
+fn machine(number: u8) -> IpAddr {
+    Ipv4Addr::new(127, 0, 0, number).into()
+}
+
+fn failing() -> impl Future<Output = ScriptedAgent> {
+    ScriptedAgent::start(|_, _| Script::Fails(404))
+}
+
+fn builder(agent: &ScriptedAgent) -> GatewayBuilder {
+    Gateway::builder().config(&hook("")).config(&agent.section())
+}
+
+/// Many turns at once; every one gets the words of the ladder.
+async fn ask_many(hook: &Hook) {
+    for reply in join_all((0..CROWD).map(|_| hook.ask("hello"))).await {
+        assert_eq!((reply.status, reply.state()), (StatusCode::OK, "answered"), "{reply:?}");
+    }
+}
+
+async fn answers_health(gateway: &Gateway) {
+    let asked = gateway.http().get(format!("{}/healthz", gateway.url())).timeout(SOON).send().await;
+    assert_eq!(asked.expect("health is answered soon").status(), StatusCode::OK);
+}
+
+/// How many log lines were dropped, as the metrics say.
+async fn dropped_lines(gateway: &Gateway) -> u64 {
+    let asked = gateway.http().get(format!("{}/metrics", gateway.url())).send().await.expect("the metrics are there");
+    let text = asked.text().await.expect("the metrics are text");
+    let dropped = text.lines().find_map(|line| line.strip_prefix("rejoinder_log_lines_dropped_total "));
+    dropped.map_or(0, |lines| lines.parse().expect("a number"))
+}
+
+/// `rejoinder 2>&1 | less`: nobody reads on, and hundreds of failing turns are told. First the pipe is full, then what
+/// waits for it.
+async fn with_a_log_that_overflows(agent: &ScriptedAgent) -> Gateway {
+    let gateway = builder(agent).nobody_reads_its_output().start().await;
+    let hook = gateway.hook("test", TOKEN);
+    let begun = Instant::now();
+    while dropped_lines(&gateway).await == 0 {
+        assert!(begun.elapsed() < rejoinder_tests::PATIENCE, "no line was dropped");
+        ask_many(&hook).await;
+        answers_health(&gateway).await;
+    }
+    gateway
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_log_that_nobody_reads_holds_up_nothing_and_not_the_end() {
+    let agent = failing().await;
+    let mut gateway = with_a_log_that_overflows(&agent).await;
+
+    let asked_to_end = Instant::now();
+    let ended = gateway.stop().await;
+
+    assert!(ended.success(), "{ended}");
+    assert!(asked_to_end.elapsed() < Duration::from_secs(10), "it took {:?}", asked_to_end.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_log_that_is_read_again_says_what_is_missing() {
+    let agent = failing().await;
+    let mut gateway = with_a_log_that_overflows(&agent).await;
+    let dropped = dropped_lines(&gateway).await;
+
+    gateway.somebody_reads_its_output();
+    let told = eventually("the log says what is missing", async || {
+        gateway.log().lines().find(|line| line.contains("log lines were lost")).map(ToOwned::to_owned)
+    })
+    .await;
+    gateway.hook("test", TOKEN).ask("hello again").await;
+    assert!(gateway.stop().await.success());
+
+    let lines = told.split_once("lines=").expect("a number of lines").1;
+    let lines: u64 = lines.split_whitespace().next().and_then(|lines| lines.parse().ok()).expect("a number");
+    assert!(lines >= dropped, "{dropped} were dropped: {told}");
+    let log = gateway.log();
+    assert!(log.trim_end().ends_with("stopped"), "the end is missing:\n{log}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_output_that_is_stuck_from_the_start_keeps_nobody_from_being_answered() {
+    let agent = ScriptedAgent::replying("here").await;
+    let mut gateway = builder(&agent).its_output_is_stuck().start().await;
+
+    let reply = gateway.hook("test", TOKEN).ask("are you there?").await;
+
+    assert_eq!(reply.words(), "here");
+    assert!(gateway.stop().await.success());
+}
+
+/// More connections than there are file descriptors, from several addresses, with and without the beginning of a head.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn idle_connections_keep_nobody_out() {
+    let agent = ScriptedAgent::echoing().await;
+    let gateway = builder(&agent).open_files(FEW_FILES).start().await;
+
+    let mut idle = Vec::new();
+    for (from, count, start) in
+        [(1, 150, ""), (1, 120, "GET /heal"), (3, 40, ""), (4, 40, "POST /hooks/test HTTP/1.1\r\n")]
+    {
+        idle.push(gateway.connections(machine(from), count, start).await);
+    }
+    let replies = join_all((0..20).map(async |number: u32| {
+        answers_health(&gateway).await;
+        let hook = gateway.hook_from(machine(2), "test", TOKEN);
+        tokio::time::timeout(SOON, hook.ask(&number.to_string())).await.expect("an answer").words().to_owned()
+    }))
+    .await;
+
+    assert_eq!(replies, (0..20).map(|number| format!("echo {number}")).collect::<Vec<_>>());
+}
+
+/// Callers who wait take all places that their address has for requests: the next one is refused at once, and told when
+/// to come back, while health is answered and others are let in. Connections without a request take nothing from that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn callers_who_wait_leave_room_for_health_and_for_others() {
+    let held = Arc::new(Mutex::new(Vec::new()));
+    let agent = {
+        let held = Arc::clone(&held);
+        ScriptedAgent::start(move |_, _| {
+            let release = Arc::new(Notify::new());
+            held.lock().unwrap().push(Arc::clone(&release));
+            Script::Holds(release, "at last".to_owned())
+        })
+        .await
+    };
+    let holds = async |calls| {
+        eventually("the agent holds them", async || (held.lock().unwrap().len() == calls).then_some(())).await;
+    };
+    let gateway = builder(&agent).open_files(FEW_FILES).start().await;
+
+    let waiting: FuturesUnordered<_> = (0..60)
+        .map(|_| {
+            let hook = gateway.hook("test", TOKEN);
+            tokio::spawn(async move { hook.ask("hello").await })
+        })
+        .collect();
+    let (refused, waiting) = waiting.into_future().await;
+    let refused = refused.expect("somebody called").unwrap();
+    holds(56).await;
+    let _idle = gateway.connections(machine(1), 100, "GET /heal").await;
+    answers_health(&gateway).await;
+    let ready = gateway.http().get(format!("{}/readyz", gateway.url())).timeout(SOON).send().await.unwrap();
+    let other = gateway.hook_from(machine(2), "test", TOKEN).leave("and I?").await;
+    holds(57).await;
+    held.lock().unwrap().iter().for_each(|release| release.notify_one());
+    let replies: Vec<_> = waiting.map(Result::unwrap).collect().await;
+
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE, "{refused:?}");
+    assert!(refused.headers.contains_key("retry-after"), "{refused:?}");
+    assert_eq!((ready.status(), other.status), (StatusCode::OK, StatusCode::ACCEPTED));
+    let answered = replies.iter().filter(|reply| reply.status == StatusCode::OK && reply.words() == "at last");
+    assert_eq!((answered.count(), replies.len()), (56, 59));
+    assert_eq!(gateway.hook("test", TOKEN).comes_to_rest(&other.turn()).await.words(), "at last");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_hostile_form_holds_up_nobody() {
+    let agent = ScriptedAgent::replying("here").await;
+    let gateway = builder(&agent).start().await;
+    let hook = gateway.hook("test", TOKEN);
+    let form = "=\u{fffd}&".repeat(((1 << 20) - 20) / 5) + "message=%EF%BF%BD";
+    let send = || hook.call().header("Content-Type", "application/x-www-form-urlencoded").body(form.clone());
+
+    let begun = Instant::now();
+    let (replies, ()) = tokio::join!(join_all((0..8).map(|_| Reply::of(send()))), answers_health(&gateway));
+
+    assert!(begun.elapsed() < Duration::from_secs(10), "it took {:?}", begun.elapsed());
+    for reply in replies {
+        assert_eq!(reply.status, StatusCode::UNPROCESSABLE_ENTITY, "{reply:?}");
+        assert!(reply.body["detail"].as_str().is_some_and(|detail| detail.contains("64")), "{reply:?}");
+    }
+}
