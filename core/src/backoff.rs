@@ -12,6 +12,9 @@ const PAUSES: [Duration; 6] = [
     Duration::from_secs(30),
 ];
 
+/// The longest pause between tries to reach what does not answer at all: they cost nobody anything, and people wait.
+const UNREACHABLE: Duration = Duration::from_secs(5);
+
 /// How many tries failed in a row.
 #[derive(Debug, Default)]
 pub struct Backoff(usize);
@@ -22,6 +25,11 @@ impl Backoff {
         let pause = PAUSES[self.0.min(PAUSES.len() - 1)];
         self.0 += 1;
         pause
+    }
+
+    /// As [`pause`](Self::pause), and no longer than 5 s: nothing answered that could mind being asked again.
+    pub fn pause_unreachable(&mut self) -> Duration {
+        self.pause().min(UNREACHABLE)
     }
 
     /// A try succeeded.

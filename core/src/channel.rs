@@ -179,8 +179,8 @@ pub struct Capabilities {
     pub attachments: Support,
     /// Text of a run that is still going on.
     pub drafts: Support,
-    /// Whether a draft is a message like any other, which the answer is edited into. Its receipt's id
-    /// comes back with the next draft.
+    /// Whether a draft is a message like any other, which the answer is edited into. The first one is a
+    /// [`Action::Send`](crate::Action::Send), and each that follows an [`Action::Draft`](crate::Action::Draft) that names it.
     pub drafts_are_messages: bool,
     /// The least time between two drafts.
     pub draft_interval: Duration,

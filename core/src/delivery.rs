@@ -50,7 +50,7 @@ pub enum Action {
     Draft {
         /// All the text so far.
         text: String,
-        /// The message that an earlier draft of the turn is, where drafts are messages.
+        /// The message to change, where drafts are messages: the first draft of a turn is a [`Action::Send`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },
@@ -140,7 +140,13 @@ impl Delivery {
         self.signal
     }
 
-    /// How the signal came to be; `None` for drafts and typing.
+    /// Whether it is the message of a draft, which the answer takes the place of.
+    #[must_use]
+    pub const fn is_draft(&self) -> bool {
+        matches!(self.via, Some(Via::Draft))
+    }
+
+    /// How the signal came to be; `None` for typing and for what changes a draft.
     #[must_use]
     pub const fn via(&self) -> Option<&Via> {
         self.via.as_ref()

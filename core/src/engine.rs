@@ -11,7 +11,7 @@ use crate::{
     Store, StoreError,
     conversation::Conversations,
     hub::Hub,
-    outbox::{dispatcher::Lanes, gate::RateGate},
+    outbox::{dispatcher::Lanes, gate::RateGate, hints::Drafts},
     store::AbsentChannel,
     sweep::Alarm,
 };
@@ -55,6 +55,7 @@ pub(crate) struct Core {
     pub(crate) conversations: Conversations,
     pub(crate) lanes: Lanes,
     pub(crate) gate: RateGate,
+    pub(crate) drafts: Drafts,
     pub(crate) alarm: Alarm,
     /// What goes on for as long as the gateway runs.
     pub(crate) tasks: TaskTracker,
@@ -141,6 +142,7 @@ impl Engine {
             channels: channels.iter().map(|adapter| (adapter.channel().clone(), Arc::clone(adapter))).collect(),
             hub: Arc::default(),
             lanes: Lanes::new(channels.iter().map(|adapter| adapter.channel())),
+            drafts: Drafts::default(),
             alarm: Alarm::new(),
             tasks: TaskTracker::new(),
             work: TaskTracker::new(),

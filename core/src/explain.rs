@@ -79,7 +79,7 @@ fn headline(dossier: &Dossier) -> String {
             _ if &*dossier.turn.agent == commands::AGENT => {
                 format!("Answered by the gateway itself, {took} after it was accepted.")
             }
-            Via::Answer | Via::AgentSend | Via::LateAnswer | Via::Deferral => {
+            Via::Answer | Via::AgentSend | Via::LateAnswer | Via::Deferral | Via::Draft => {
                 format!("Answered with a {signal} of the agent's, {took} after it was accepted.")
             }
             Via::Fallback { cause, rung: Rung::Handoff(agent) } => {
@@ -181,8 +181,10 @@ fn work(dossier: &Dossier, now: Timestamp) -> String {
         let _ = write!(text, " Without an answer a deferral goes out at {}.", until(soft, now));
     }
     if let Some(due) = obligation.due() {
-        let then = if obligation.is_waiting() || obligation.is_running() {
-            "then another deferral goes out, or the ladder is climbed"
+        let then = if obligation.is_waiting() {
+            "it waits for its turn for as long as that takes, and the date moves with its run"
+        } else if obligation.is_running() {
+            "then the ladder is climbed"
         } else {
             "then the agent gets the turn again, or the ladder is climbed"
         };

@@ -343,7 +343,6 @@ impl Intake {
                     agent: turn.agent,
                     runs: u32::from(turn.run.is_some()),
                     has_history,
-                    draft: None,
                     event,
                 };
                 match (entering.seat, entering.run) {
@@ -369,6 +368,12 @@ impl Intake {
             (Stored::Duplicate { turn, text, sender }, _) => Accepted::Duplicate { turn, text, sender },
             (Stored::Kept | Stored::Turn { .. }, _) => Accepted::Kept,
         }
+    }
+
+    /// Says that the platform answers again, or for the first time since the start: what waits for another try
+    /// goes now. Called when a poll, a connection or a sync succeeds after one that failed.
+    pub fn is_back(&self) {
+        self.core.is_back(&self.channel);
     }
 
     /// Where the channel's cursor `name` stands.

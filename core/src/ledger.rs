@@ -6,11 +6,11 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use rejoinder_guard::{Cleared, Effect, Event, Settlement, Signal, State};
+use rejoinder_guard::{Cleared, Draft, Effect, Event, Settlement, Signal, State};
 use tracing::{debug, error, info, warn};
 
 use crate::{
-    AgentName, Receipts, StoreError, Timestamp, TurnStatus, TurnView,
+    AgentName, Obligation, Receipts, StoreError, Timestamp, TurnStatus, TurnView,
     crash::crash_point,
     engine::Core,
     outbox::{self, retry},
@@ -158,10 +158,12 @@ impl Core {
             if is_nothing(&transition) {
                 break plans;
             }
-            crash_point!("before_commit");
+            #[cfg(feature = "crash-points")]
+            let claims = transition.deliveries.iter().any(|delivery| !delivery.record().is_draft());
+            crash_point!("before_commit" if claims);
             match self.store.commit(transition).await? {
                 Commit::Done => {
-                    crash_point!("after_commit");
+                    crash_point!("after_commit" if claims);
                     break plans;
                 }
                 Commit::Conflict => self.read_again(steps).await?,
@@ -169,16 +171,12 @@ impl Core {
         };
         let mut decided = Vec::with_capacity(plans.len());
         for (step, plan) in steps.iter_mut().zip(plans) {
-            let before = step.turn.obligation.state().clone();
-            let was_running = step.turn.obligation.is_running();
+            let before = step.turn.obligation.clone();
             if let Some(next) = plan.next.clone() {
                 step.turn = next;
             }
             decided.push(plan.decided.clone());
             self.follow_up(&step.turn, &before, plan);
-            if !was_running && step.turn.draft.is_some() && !before.is_final() {
-                self.tidy_up_later(&step.turn);
-            }
         }
         Ok(decided)
     }
@@ -205,8 +203,20 @@ impl Core {
                         plan.decided.claimed = true;
                         events.extend(self.send(&cleared, &next, now, transition, &mut plan));
                     }
+                    Effect::Draft(cleared) => {
+                        let conversation = &turn.event.conversation;
+                        let channel = self.channel(&conversation.channel);
+                        let address = self.address(conversation);
+                        let draft = outbox::draft(&cleared, &next, &address, channel.as_deref(), now);
+                        transition.deliveries.push(draft);
+                        plan.undelivered = true;
+                    }
                     Effect::Withdraw { claim } => {
-                        let reason = "a better end came before it was sent".to_owned();
+                        let reason = if claim == Draft::CLAIM {
+                            "it did not go out in time, and what comes next says more".to_owned()
+                        } else {
+                            "a better end came before it was sent".to_owned()
+                        };
                         if let Some(delivery) = along.attempted.as_ref().filter(|attempted| attempted.claim == claim) {
                             transition.delivery_changes.push(DeliveryChange {
                                 state: DeliveryState::Withdrawn,
@@ -232,9 +242,10 @@ impl Core {
                     Effect::Resend { labelled, .. } => {
                         // Not when what is true as well ends it.
                         if let Some(delivery) = along.attempted.as_ref().filter(|_| events.is_empty()) {
+                            let idempotent = matches!(step.event, Event::Lost { idempotent: true, .. });
                             transition.delivery_changes.push(DeliveryChange {
                                 state: DeliveryState::Pending,
-                                next_attempt_at: now + retry::pause(delivery.attempts),
+                                next_attempt_at: now + retry::resend_pause(delivery.attempts, idempotent),
                                 labelled: labelled || delivery.labelled,
                                 ..DeliveryChange::of(delivery)
                             });
@@ -304,7 +315,7 @@ impl Core {
     }
 
     /// Acts on what was stored.
-    fn follow_up(self: &Arc<Self>, turn: &TurnRecord, before: &State, plan: Plan) {
+    fn follow_up(self: &Arc<Self>, turn: &TurnRecord, before: &Obligation, plan: Plan) {
         let conversation = &turn.event.conversation;
         if plan.next.is_none() {
             return;
@@ -328,7 +339,9 @@ impl Core {
             metrics::counter!("rejoinder_dead_letters_total", "channel" => conversation.channel.to_string())
                 .increment(1);
         }
-        let after = turn.obligation.state();
+        self.drafts.tell(turn.id);
+        self.tidy_up_later(turn, before);
+        let (before, after) = (before.state(), turn.obligation.state());
         if before != after {
             observe(turn, after);
         }
@@ -337,11 +350,16 @@ impl Core {
         }
     }
 
-    /// Removes the draft that an earlier run of a turn has left, if the turn ended without a word. While a run
-    /// goes on its worker does.
-    fn tidy_up_later(self: &Arc<Self>, turn: &TurnRecord) {
-        let state = turn.obligation.state();
-        if matches!(state, State::Settled(Settlement::Cancelled { .. } | Settlement::Silence { .. })) {
+    /// Removes the draft of a turn that has come to its end, if nothing took its place.
+    fn tidy_up_later(self: &Arc<Self>, turn: &TurnRecord, before: &Obligation) {
+        let obligation = &turn.obligation;
+        let Some(draft) = obligation.draft_message() else { return };
+        let is_news = !before.state().is_final() || before.draft_message().is_none();
+        let took_its_place = match obligation.state() {
+            State::Settled(Settlement::Signal { messages, .. }) => messages.iter().any(|message| message == draft),
+            _ => false,
+        };
+        if obligation.state().is_final() && is_news && !took_its_place {
             let (core, turn) = (Arc::clone(self), turn.clone());
             self.work.spawn(async move { core.tidy_up(&turn).await });
         }
@@ -396,7 +414,6 @@ fn is_nothing(transition: &Transition) -> bool {
         deliveries,
         withdrawn,
         delivery_changes,
-        drafts,
         attempts_started,
         attempts_ended,
         runs_started,
@@ -409,7 +426,6 @@ fn is_nothing(transition: &Transition) -> bool {
         && deliveries.is_empty()
         && withdrawn.is_empty()
         && delivery_changes.is_empty()
-        && drafts.is_empty()
         && attempts_started.is_empty()
         && attempts_ended.is_empty()
         && runs_started.is_empty()

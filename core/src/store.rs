@@ -25,8 +25,8 @@ pub use record::{
     TurnRecord, WaitingTurn,
 };
 pub use transition::{
-    AttemptEnd, AttemptStart, Commit, DeliveryChange, DraftMessage, NewDelivery, NewSession, RunEnd, RunStart,
-    TranscriptLine, Transition, TurnChange, Version, Withdrawal,
+    AttemptEnd, AttemptStart, Commit, DeliveryChange, NewDelivery, NewSession, RunEnd, RunStart, TranscriptLine,
+    Transition, TurnChange, Version, Withdrawal,
 };
 pub use view::{FallbackView, Shown, TurnStatus, TurnView};
 

@@ -55,7 +55,6 @@ impl Core {
                 typing.end().await;
             }
             if !run_again {
-                self.tidy_up(&turn).await;
                 return;
             }
             seat.pass_to(turn.id, turn.runs + 1);
@@ -70,20 +69,16 @@ impl Core {
     }
 
     /// Removes the draft of a turn that has come to its end, where nothing takes its place: the turn was called
-    /// off, nothing was owed and nothing said, or the draft arrived after the words were made.
+    /// off, nothing was owed and nothing said, or an emoji was the answer.
     pub(crate) async fn tidy_up(&self, turn: &TurnRecord) {
-        let Some(draft) = &turn.draft else { return };
+        let Some(draft) = turn.obligation.draft_message() else { return };
         let Ok(Some(dossier)) = self.store.dossier(turn.id).await else { return };
-        let is_over = match dossier.turn.obligation.state() {
-            State::Settled(Settlement::Cancelled { .. } | Settlement::Silence { .. }) => true,
-            State::Settled(_) | State::Claimed { .. } | State::Undeliverable { .. } => {
-                dossier.turn.obligation.clear_draft("?").is_none()
-                    && !dossier.deliveries.iter().any(|delivery| takes_the_place_of(draft, delivery))
-            }
-            State::Open | State::Deferred | State::Merged { .. } => false,
-        };
-        if is_over {
-            self.remove_draft(turn, draft.clone()).await;
+        let has_no_signal = matches!(
+            turn.obligation.state(),
+            State::Settled(Settlement::Cancelled { .. } | Settlement::Silence { .. })
+        );
+        if has_no_signal || !dossier.deliveries.iter().any(|delivery| takes_the_place_of(draft, delivery)) {
+            self.remove_draft(turn, draft.to_owned()).await;
         }
     }
 
@@ -166,7 +161,7 @@ impl Core {
         };
         let policy = self.settings.policies.of(&turn.event.conversation.channel, turn.event.chat);
         let attachments = self.files(&turn.event.attachments, runtime.as_ref(), channel.as_ref()).await;
-        let mut drafting = Drafting::new(&capabilities, turn.draft.clone(), stop);
+        let mut drafting = Drafting::new(&capabilities, stop);
         let typing =
             (capabilities.typing != Support::No).then(|| Typing::start(self, turn, capabilities.typing_interval, stop));
         let put = AgentTurn {
@@ -212,7 +207,7 @@ impl Core {
         };
         running.abort();
         self.take_in_the_rest(turn, &mut said, &mut drafting, &mut usage, stop).await;
-        turn.draft = drafting.end().await;
+        drafting.end().await;
         (ended, usage, typing)
     }
 
@@ -287,12 +282,11 @@ impl Core {
             RunEvent::Send(reply, answer) => {
                 // No draft may come after what is perhaps the answer.
                 drafting.pause().await;
-                turn.draft = drafting.message();
                 let claimed = self
                     .decide_in_the_end(turn, Event::Sent(reply), Along::default())
                     .await
                     .is_some_and(|decided| decided.claimed);
-                if turn.obligation.clear_draft("?").is_some() {
+                if turn.obligation.may_draft() {
                     drafting.resume(stop);
                 }
                 // A runtime that does not wait for the answer does not want it.

@@ -194,13 +194,14 @@ impl From<&RunRecord> for RunDetail {
 pub(crate) struct DeliveryDetail {
     #[schema(format = "uuid")]
     pub(crate) delivery_id: String,
-    /// The claim that it carries a part of; counted from 1.
+    /// The claim that it carries a part of; counted from 1, and 0 for a draft.
     pub(crate) claim: u32,
     pub(crate) part: u32,
     pub(crate) parts: u32,
-    /// `reply`, `reaction` or `deferral`.
+    /// `reply`, `reaction` or `deferral`; `draft` for a message that shows what the agent has written so far, which
+    /// is no signal.
     pub(crate) signal: &'static str,
-    /// How it came to be: `answer`, `agent_send`, `late_answer`, `deferral`, or the ladder's rung.
+    /// How it came to be: `draft`, `answer`, `agent_send`, `late_answer`, `deferral`, or the ladder's rung.
     pub(crate) via: String,
     /// Whether it is a copy for somewhere else.
     pub(crate) is_copy: bool,
@@ -277,8 +278,9 @@ impl DeliveryDetail {
             claim: delivery.claim,
             part: delivery.part,
             parts: delivery.parts,
-            signal: delivery.signal.as_str(),
+            signal: if delivery.is_draft() { "draft" } else { delivery.signal.as_str() },
             via: match &delivery.via {
+                Via::Draft => "draft".to_owned(),
                 Via::Answer => "answer".to_owned(),
                 Via::AgentSend => "agent_send".to_owned(),
                 Via::LateAnswer => "late_answer".to_owned(),

@@ -3,13 +3,14 @@
 //! ```text
 //! Open ── outcome / ladder ──► Claimed ── receipt ──► Settled
 //!  │                            │ refused ──► next rung: Claimed … or Undeliverable
-//!  │                            └ unknown ──► resend, once where it could show twice
+//!  │                            └ unknown ──► resend, with a label where it could show twice
 //!  └─ soft deadline ──► Claimed(deferral) ── receipt ──► Deferred ── outcome ──► Claimed …
 //! ```
 
 mod candidate;
 mod climb;
 mod decision;
+mod drafts;
 mod event;
 mod race;
 mod results;
@@ -20,13 +21,14 @@ mod work;
 
 use serde::{Deserialize, Serialize};
 
-use self::{candidate::Candidate, decision::Step};
+use self::{candidate::Candidate, decision::Step, drafts::Drafting};
 pub use self::{
     decision::{Decision, Effect, Suppressed},
+    drafts::DraftPlace,
     event::Event,
     state::{Settlement, State},
 };
-use crate::{Cause, Cleared, Draft, Outcome, Policy, Shim, Timestamp, outcome::Judged};
+use crate::{Cause, Draft, Outcome, Policy, Timestamp, outcome::Judged};
 
 /// Whether a turn is owed an answer. Decided once, at intake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -61,10 +63,10 @@ struct Climb {
 }
 
 /// What became of an answer that was sent after a fallback.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Late {
-    Sending { resent: bool },
+    Sending,
     Ended,
 }
 
@@ -95,6 +97,9 @@ pub struct Obligation {
     climb: Option<Climb>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     debt: Option<Debt>,
+    /// The message that shows the answer while it is written, where drafts are messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    draft: Option<Drafting>,
     /// When the deferral on its way falls due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     promised: Option<Timestamp>,
@@ -131,6 +136,7 @@ impl Obligation {
             handoff: None,
             climb: None,
             debt: None,
+            draft: None,
             promised: None,
             pending: None,
             cancelled_by: None,
@@ -210,7 +216,8 @@ impl Obligation {
         let hard = self.hard_at.filter(|_| self.work == Work::Running);
         let other = match &self.state {
             State::Open => self.soft_at,
-            State::Deferred => self.due(),
+            // A turn in line waits for its run, however long that takes: its debt is due after the run.
+            State::Deferred => self.due().filter(|_| self.work != Work::Waiting),
             State::Claimed { .. } | State::Settled(_) | State::Merged { .. } | State::Undeliverable { .. } => None,
         };
         match (hard, other) {
@@ -219,21 +226,17 @@ impl Obligation {
         }
     }
 
-    /// Clears a draft: only while a run is in flight and nothing final is on its way. What the shim
-    /// would hold back or take out of `text`, the whole text so far, is not in it.
-    #[must_use]
-    pub fn clear_draft(&self, text: impl AsRef<str>) -> Option<Cleared<Draft>> {
-        if !self.is_undecided() || self.work != Work::Running {
-            return None;
-        }
-        let text = Shim::default().push(text.as_ref());
-        (!text.is_empty()).then(|| Cleared::new(Draft { text }))
-    }
-
     /// Takes in what happened at `now`, and decides.
     pub fn on(&mut self, event: Event, policy: &Policy, now: Timestamp) -> Decision {
         let mut step = Step::new(policy, now);
         match event {
+            Event::Draft { text } => self.draft(&text, &mut step),
+            Event::Attempted { claim: Draft::CLAIM } => self.draft_attempted(),
+            Event::NotSent { claim: Draft::CLAIM } => self.draft_not_sent(&mut step),
+            Event::Delivered { claim: Draft::CLAIM, messages } => self.draft_shown(messages),
+            Event::Refused { claim: Draft::CLAIM, .. } => self.draft = None,
+            Event::Expired { claim: Draft::CLAIM, .. } => self.draft_expired(),
+            Event::Lost { claim: Draft::CLAIM, idempotent } => self.draft_lost(idempotent, &mut step),
             Event::Begin => self.begin(&mut step),
             Event::Outcome(outcome) => self.run_ended(Candidate::Outcome(outcome.judge()), &mut step),
             Event::Failed(why) => self.run_ended(Candidate::Failed { cause: Cause::Error, why }, &mut step),
@@ -250,6 +253,7 @@ impl Obligation {
             Event::Tick => self.tick(&mut step),
             Event::Attempted { claim } => self.attempted(claim),
             Event::NotSent { claim } => self.not_sent(claim, &mut step),
+            Event::PartDelivered { claim } => self.part_delivered(claim),
             Event::Delivered { claim, messages } => self.delivered(claim, messages, &mut step),
             Event::Refused { claim, reason } => self.refused(claim, reason, &mut step),
             Event::Expired { claim, reason } => self.expired(claim, reason, &mut step),
@@ -269,6 +273,7 @@ impl Obligation {
                 }
             }
         }
+        self.take_back_unsent_draft(&mut step);
         Decision { effects: step.effects }
     }
 }

@@ -22,9 +22,9 @@ pub enum LateAnswer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnUnknown {
-    /// It is sent again as it was, once.
+    /// It is sent again as it was, once the platform answers.
     Resend,
-    /// It is sent again with a label that says so, once.
+    /// It is sent again with a label that says so, once the platform answers.
     #[default]
     Label,
     /// It is not sent again; a person decides.

@@ -48,6 +48,8 @@ pub enum Via {
     LateAnswer,
     /// The gateway's own deferral, or the agent's.
     Deferral,
+    /// No signal: the text of a run that is still going on.
+    Draft,
     /// The ladder spoke.
     Fallback {
         /// Why there was no answer.
@@ -108,4 +110,9 @@ impl Signal {
 pub struct Draft {
     /// All the text so far, without markers.
     pub text: String,
+}
+
+impl Draft {
+    /// The claim that a draft's delivery carries. Signals count from 1.
+    pub const CLAIM: u32 = 0;
 }

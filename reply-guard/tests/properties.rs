@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use rejoinder_guard::{
-    Cause, Effect, Event, Expectation, Ladder, LateAnswer, Obligation, OnUnknown, Outcome, Policy, Reply, Rung,
+    Cause, Draft, Effect, Event, Expectation, Ladder, LateAnswer, Obligation, OnUnknown, Outcome, Policy, Reply, Rung,
     Settlement, SignalKind, State, Timestamp, Via,
 };
 
@@ -16,6 +16,7 @@ enum Step {
     Wake,
     Attempted(u32),
     NotSent(u32),
+    PartDelivered(u32),
     Delivered(u32),
     Refused(u32),
     Expired(u32),
@@ -39,6 +40,10 @@ fn events() -> impl Strategy<Value = Event> {
         5 => outcomes.prop_map(Event::Outcome),
         2 => texts().prop_map(|text| Event::Sent(Reply::text(text))),
         2 => Just(Event::Failed("broken".to_owned())),
+        2 => texts().prop_map(|text| Event::Draft { text }),
+        1 => Just(Event::Attempted { claim: Draft::CLAIM }),
+        1 => Just(Event::Delivered { claim: Draft::CLAIM, messages: vec!["m".to_owned()] }),
+        1 => any::<bool>().prop_map(|idempotent| Event::Lost { claim: Draft::CLAIM, idempotent }),
         1 => Just(Event::Unreadable("no key".to_owned())),
         2 => Just(Event::Recovered),
         1 => Just(Event::TakenBack),
@@ -57,6 +62,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => Just(Step::Wake),
         4 => claim.clone().prop_map(Step::Attempted),
         1 => claim.clone().prop_map(Step::NotSent),
+        1 => claim.clone().prop_map(Step::PartDelivered),
         3 => claim.clone().prop_map(Step::Delivered),
         2 => claim.clone().prop_map(Step::Refused),
         1 => claim.clone().prop_map(Step::Expired),
@@ -142,6 +148,7 @@ impl Turn {
             }
             Step::Attempted(back) => Event::Attempted { claim: claim(back) },
             Step::NotSent(back) => Event::NotSent { claim: claim(back) },
+            Step::PartDelivered(back) => Event::PartDelivered { claim: claim(back) },
             Step::Delivered(back) => Event::Delivered { claim: claim(back), messages: vec!["m".to_owned()] },
             Step::Refused(back) => Event::Refused { claim: claim(back), reason: reason() },
             Step::Expired(back) => Event::Expired { claim: claim(back), reason: reason() },
@@ -221,6 +228,9 @@ impl Turn {
                         self.seen.on_its_way = Some(signal.claim);
                     }
                 }
+                Effect::Draft(_) => prop_assert!(now.is_draft_wanted() && self.seen.answers == 0),
+                Effect::Withdraw { claim: Draft::CLAIM } => prop_assert!(!now.is_draft_wanted()),
+                Effect::Resend { claim: Draft::CLAIM, labelled } => prop_assert!(now.is_draft_wanted() && !labelled),
                 Effect::Withdraw { claim } => {
                     prop_assert_eq!(*claim, before.claims());
                     self.seen.on_its_way = None;

@@ -4,6 +4,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use axum::{
@@ -15,7 +16,10 @@ use axum::{
 };
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, sync::Notify};
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, watch},
+};
 
 use crate::eventually;
 
@@ -95,6 +99,8 @@ pub enum Script {
     Replies(String),
     /// Answers with these words once it is released.
     Holds(Arc<Notify>, String),
+    /// Streams, step by step.
+    Writes(Vec<Step>),
     /// Begins to stream, and never goes on.
     Stalls,
     /// Streams these words, and cuts the connection.
@@ -103,6 +109,33 @@ pub enum Script {
     Fails(u16),
     /// Calls a tool: its name and arguments.
     Calls(String, Value),
+}
+
+/// What a scripted agent does next while it streams.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Writes these words.
+    Says(String),
+    /// Waits until the test lets it go on.
+    Waits(Gate),
+    /// Takes this long.
+    Takes(Duration),
+}
+
+/// What a scripted agent waits for. Once it is open, it stays open.
+#[derive(Clone, Debug, Default)]
+pub struct Gate(Arc<watch::Sender<bool>>);
+
+impl Gate {
+    /// Lets everybody through, now and later.
+    pub fn opens(&self) {
+        self.0.send_replace(true);
+    }
+
+    async fn is_open(&self) {
+        // It cannot be gone: this is one of its handles.
+        let _ = self.0.subscribe().wait_for(|open| *open).await;
+    }
 }
 
 /// One call that a scripted agent got.
@@ -227,6 +260,21 @@ async fn complete(State(shared): State<Arc<Shared>>, headers: axum::http::Header
         Script::Holds(release, words) => {
             release.notified().await;
             answer(&words)
+        }
+        Script::Writes(steps) => {
+            let written = stream::iter(steps).then(async |step| match step {
+                Step::Says(words) => chunk(&json!({ "content": words }), None),
+                Step::Waits(gate) => {
+                    gate.is_open().await;
+                    String::new()
+                }
+                Step::Takes(time) => {
+                    tokio::time::sleep(time).await;
+                    String::new()
+                }
+            });
+            let end = stream::iter([all(&[chunk(&json!({}), Some("stop"))])]);
+            events(Body::from_stream(written.chain(end).map(Ok::<_, std::io::Error>)))
         }
         Script::Stalls => {
             let begun = stream::iter([Ok::<_, std::io::Error>(chunk(&json!({ "content": "I am" }), None))]);

@@ -13,9 +13,10 @@ mod browser;
 mod chat;
 mod gateway;
 mod hook;
+pub mod promise;
 mod wait;
 
-pub use agent::{Call, ModelServer, Script, ScriptedAgent};
+pub use agent::{Call, Gate, ModelServer, Script, ScriptedAgent, Step};
 pub use browser::Browser;
 pub use chat::Chat;
 pub use gateway::{Gateway, GatewayBuilder};

@@ -451,14 +451,13 @@ impl Storing<'_> {
         }
     }
 
-    /// Remembers which messages were turns: a thread is made from one, and an answer may be late.
+    /// Remembers what the threads are called that are opened from a turn's message.
     fn remember(self, events: &[InboundEvent], accepted: &[Accepted]) {
         for (event, accepted) in events.iter().zip(accepted) {
-            if let (Accepted::Turn(turn), Some(message)) = (accepted, &event.message_id) {
-                self.discord.asked.insert(*turn, message.as_str().into());
-                if event.conversation.thread.as_deref() == Some(message) {
-                    self.discord.note_topic(message, &event.text);
-                }
+            if let (Accepted::Turn(_), Some(message)) = (accepted, &event.message_id)
+                && event.conversation.thread.as_deref() == Some(message)
+            {
+                self.discord.note_topic(message, &event.text);
             }
         }
     }

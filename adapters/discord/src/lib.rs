@@ -62,7 +62,7 @@ use async_trait::async_trait;
 use quick_cache::sync::Cache;
 use rejoinder_core::{
     Attachment, Backoff, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef,
-    Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock, Timestamp, TurnId,
+    Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock, Timestamp,
 };
 use reqwest::{Client, redirect};
 use tokio::sync::{OnceCell, mpsc, watch};
@@ -87,8 +87,8 @@ pub use crate::{
     options::{API_URL, DiscordOptions, Limits, OptionsError, Streaming, is_token},
 };
 
-/// How many turns' messages are remembered.
-const ASKED: usize = 4096;
+/// How many places of threads are remembered.
+const PLACES: usize = 4096;
 
 /// How long a delivery waits for what a start has to read first.
 const LOADED_WITHIN: Duration = Duration::from_secs(10);
@@ -106,8 +106,6 @@ pub struct Discord {
     said: Said,
     pulse: Pulse,
     interactions: Arc<Interactions>,
-    /// The message that a turn was, or the interaction.
-    asked: Cache<TurnId, Arc<str>>,
     /// What the threads are called that are not opened yet.
     topics: Cache<Snowflake, Arc<str>>,
     /// Messages that no thread can be opened from.
@@ -153,9 +151,8 @@ impl Discord {
             said: Said::default(),
             pulse: Pulse::default(),
             interactions: Arc::default(),
-            asked: Cache::new(ASKED),
-            topics: Cache::new(ASKED),
-            threadless: Cache::new(ASKED),
+            topics: Cache::new(PLACES),
+            threadless: Cache::new(PLACES),
             identified_at: Mutex::new(None),
             loaded: watch::Sender::new(false),
             tasks: TaskTracker::new(),
@@ -311,7 +308,7 @@ impl ChannelAdapter for Discord {
         let (all, queued) = mpsc::channel(gateway::QUEUE);
         let (urgent, hurried) = mpsc::unbounded_channel();
         let stored = Arc::new(StoredSeq::default());
-        let shard = Shard::new(self, Arc::clone(&stored), Queues { all, urgent }, position.session.clone());
+        let shard = Shard::new(self, &intake, Arc::clone(&stored), Queues { all, urgent }, position.session.clone());
         let answering = Answering::new(self, &intake, &ended, me);
         let taking = Taking::new(self, &intake, &ended, me, position, places, stored);
         for record in waiting {

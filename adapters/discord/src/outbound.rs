@@ -242,27 +242,17 @@ impl Discord {
     }
 
     async fn draft(&self, delivery: &Delivery, text: &str, message: Option<&str>) -> Result<Receipt, DeliveryError> {
+        let Some(message) = message else {
+            return Err(DeliveryError::Unsupported("the first draft is a message".to_owned()));
+        };
         // The rest of a long answer follows with its end.
         let text = format::parts(text).into_iter().next().unwrap_or_default();
         let content = Content { text, ..Content::default() };
         let outgoing = self.outgoing(delivery, &content).await?;
-        if let Some(message) = message {
-            let address =
-                Address::parse(message).ok_or_else(|| DeliveryError::Gone(format!("`{message}` is no message")))?;
-            self.change(delivery, address, &outgoing).await?;
-            return Ok(Receipt::of(message));
-        }
-        let Some(turn) = delivery.turn() else {
-            return Ok(self.send_in(delivery, &outgoing, None).await?);
-        };
-        if let Some(record) = self.interactions.of_turn(turn, self.clock.now()).await
-            && record.is_command
-            && let Some(sent) = self.answer(&record, &outgoing).await?
-        {
-            return Ok(self.note(&sent, &outgoing));
-        }
-        let asked = self.asked.get(&turn).and_then(|message| Snowflake::parse(&message));
-        Ok(self.send_in(delivery, &outgoing, asked).await?)
+        let address =
+            Address::parse(message).ok_or_else(|| DeliveryError::Gone(format!("`{message}` is no message")))?;
+        self.change(delivery, address, &outgoing).await?;
+        Ok(Receipt::of(message))
     }
 
     async fn typing(&self, conversation: &ConversationRef) -> Result<Receipt, DeliveryError> {

@@ -124,6 +124,9 @@ impl Matrix {
         content: &Content,
         reply_to: Option<&str>,
     ) -> Result<Receipt, DeliveryError> {
+        if place.delivery.is_draft() {
+            self.may_draft()?;
+        }
         let message = match &content.attachments[..] {
             [] => place.words(content),
             [file] => self.file(place, file, &labelled(place.delivery, &content.text)).await?,
@@ -231,28 +234,29 @@ impl Matrix {
         }
     }
 
-    async fn draft(&self, place: &Place<'_>, text: &str, message: Option<&str>) -> Result<Receipt, DeliveryError> {
+    /// Takes one draft from their budget.
+    fn may_draft(&self) -> Result<(), DeliveryError> {
         if let Err(wait) = self.budget.take(self.options.draft_rate, self.clock.now()) {
-            return Err(DeliveryError::Limited {
-                retry_after: wait.max(DRAFT_PAUSE),
-                scope: Scope::Account,
+            // The homeserver would take a message.
+            return Err(DeliveryError::NotSent {
+                retry_after: Some(wait.max(DRAFT_PAUSE)),
                 detail: "the budget of drafts is used up".to_owned(),
             });
         }
+        Ok(())
+    }
+
+    async fn draft(&self, place: &Place<'_>, text: &str, message: Option<&str>) -> Result<Receipt, DeliveryError> {
+        let Some(message) = message else {
+            return Err(DeliveryError::Unsupported("the first draft is a message".to_owned()));
+        };
+        self.may_draft()?;
         let first = format::parts(text).into_iter().next().unwrap_or_default();
         let words = content::text(&first, &json!({ "id": place.delivery.id() }));
-        if let Some(message) = message {
-            self.is_there(place, message).await?;
-            let replacing = content::replacing(message, &words);
-            self.put(place, "m.room.message", replacing, place.transaction(), HINT_TIMEOUT).await?;
-            return Ok(Receipt::of(message));
-        }
-        // The core does not say what a draft answers; this is what the turn was made of.
-        let asked = place.delivery.turn().and_then(|turn| self.turns.get(&turn));
-        let words = self.related(place, words, asked.as_deref());
-        let id = self.put(place, "m.room.message", words, place.transaction(), HINT_TIMEOUT).await?;
-        self.asked(place, &id, &Value::Null, &[]);
-        Ok(Receipt::of(id))
+        self.is_there(place, message).await?;
+        let replacing = content::replacing(message, &words);
+        self.put(place, "m.room.message", replacing, place.transaction(), HINT_TIMEOUT).await?;
+        Ok(Receipt::of(message))
     }
 
     async fn typing(&self, place: &Place<'_>, on: bool) -> Result<Receipt, DeliveryError> {

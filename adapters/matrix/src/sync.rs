@@ -85,6 +85,7 @@ impl Matrix {
         let mut backoff = Backoff::default();
         // The first sync comes back at once: it shows that syncing works.
         let mut wait = Duration::ZERO;
+        let mut is_away = true;
         while !shutdown.is_cancelled() {
             let reached = session.sync_token().await;
             let is_first = stored.is_none();
@@ -103,7 +104,8 @@ impl Matrix {
             let response = match synced {
                 Ok(response) => response,
                 Err(error) => {
-                    let pause = backoff.pause().max(self.judge_sync(&error).map_err(Ending::Session)?);
+                    is_away = true;
+                    let pause = backoff.pause_unreachable().max(self.judge_sync(&error).map_err(Ending::Session)?);
                     wait = Duration::ZERO;
                     if !self.pause(pause, shutdown).await {
                         return Ok(());
@@ -112,6 +114,9 @@ impl Matrix {
                 }
             };
             backoff.reset();
+            if std::mem::take(&mut is_away) {
+                intake.is_back();
+            }
             self.store(session, intake, &response, stored.as_deref(), shutdown).await?;
             stored = Some(response.next_batch);
             wait = self.doors.next_try(self.clock.now()).map_or(self.options.sync_timeout, |next| {

@@ -59,12 +59,7 @@ impl Telegram {
 
     /// What follows once updates are durable.
     pub(crate) fn are_in(&self, read: &[Read], accepted: &[Accepted]) {
-        for (read, accepted) in read.iter().zip(accepted) {
-            if let Accepted::Turn(turn) = accepted
-                && let Some(message) = read.event.message_id.as_ref().and_then(|id| id.parse().ok())
-            {
-                self.asked.insert(*turn, message);
-            }
+        for (read, _) in read.iter().zip(accepted) {
             if let Some(query) = &read.query {
                 self.answer(query.clone());
             }

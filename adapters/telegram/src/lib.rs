@@ -63,10 +63,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use quick_cache::sync::Cache;
 use rejoinder_core::{
     Attachment, Backoff, COMMANDS, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId,
-    ConversationRef, Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock, TurnId,
+    ConversationRef, Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock,
 };
 use reqwest::Client;
 use teloxide::{
@@ -94,9 +93,6 @@ pub use self::{
     webhook::webhook_routes,
 };
 
-/// How many turns' messages are remembered, for the drafts of their answers.
-const ASKED: usize = 4096;
-
 /// How long the end waits for calls that nothing hangs on.
 const LAST_CALLS: Duration = Duration::from_secs(2);
 
@@ -111,8 +107,6 @@ pub struct Telegram {
     limited: Limited,
     said: Said,
     albums: Albums,
-    /// The messages of the latest turns.
-    asked: Cache<TurnId, i64>,
     /// The server has no `sendMessageDraft`.
     knows_no_drafts: AtomicBool,
     /// What Telegram must show, where it posts updates.
@@ -157,7 +151,6 @@ impl Telegram {
             limited: Limited::default(),
             said: Said::default(),
             albums: Albums::default(),
-            asked: Cache::new(ASKED),
             knows_no_drafts: AtomicBool::new(false),
             door,
             open: RwLock::new(None),

@@ -52,7 +52,7 @@ impl Telegram {
         content: &Content,
         reply_to: Option<&str>,
     ) -> Result<Receipt, DeliveryError> {
-        if delivery.label().is_some() {
+        if delivery.attempt() > 1 || delivery.label().is_some() {
             self.answers(address).await?;
         }
         let reply = reply(address, reply_to, delivery.via());
@@ -70,8 +70,8 @@ impl Telegram {
         self.send_message(delivery, address, payload, Kind::New).await
     }
 
-    /// Whether Telegram is there. What may have been sent is sent once more, and once only: that is not
-    /// spent on an outage.
+    /// Whether Telegram is there. What may have arrived is not sent again into an outage: each time it could be one copy
+    /// more.
     async fn answers(&self, address: &Address) -> Result<(), DeliveryError> {
         match check::who_am_i(&self.api).await {
             Ok(_) => Ok(()),
@@ -123,7 +123,8 @@ impl Telegram {
         content: &Content,
     ) -> Result<Receipt, DeliveryError> {
         let (text, keyboard) = choices(&content.text, &content.choices, delivery.turn());
-        self.edit_message(delivery, address, message, formatted(&text), keyboard).await
+        let said = formatted(&labelled(&text, delivery.label()));
+        self.edit_message(delivery, address, message, said, keyboard).await
     }
 
     async fn edit_message(
@@ -183,14 +184,7 @@ impl Telegram {
             (Drafts::Messages, Some(message)) => {
                 self.edit_message(delivery, address, message, format(&first_part(text)), None).await
             }
-            (Drafts::Messages, None) => {
-                let mut payload = self.message(address, format(&first_part(text)));
-                // The core does not say what a draft is an answer to; this is what the turn was made of.
-                let asked = delivery.turn().and_then(|turn| self.asked.get(&turn));
-                let asked = asked.map(|message| message.to_string());
-                payload.reply_parameters = reply(address, asked.as_deref(), None);
-                self.send_message(delivery, address, payload, Kind::New).await
-            }
+            (Drafts::Messages, None) => Err(DeliveryError::Unsupported("the first draft is a message".to_owned())),
         }
     }
 

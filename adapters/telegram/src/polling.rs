@@ -97,6 +97,7 @@ impl Telegram {
         let mut has_webhook = true;
         // The first poll comes back at once: it shows that polling works.
         let mut wait = Duration::ZERO;
+        let mut is_away = true;
         while !shutdown.is_cancelled() {
             let polled = async {
                 if has_webhook {
@@ -112,7 +113,12 @@ impl Telegram {
             let updates = match polled {
                 Ok(updates) => updates,
                 Err(error) => {
-                    let pause = backoff.pause().max(self.judge_poll(&error)?);
+                    let pause = match error.refusal() {
+                        Some(_) => backoff.pause(),
+                        None => backoff.pause_unreachable(),
+                    };
+                    let pause = pause.max(self.judge_poll(&error)?);
+                    is_away = true;
                     has_webhook |= error.refusal().is_some_and(is_about_webhook);
                     wait = Duration::ZERO;
                     if !self.pause(pause, shutdown).await {
@@ -122,6 +128,9 @@ impl Telegram {
                 }
             };
             backoff.reset();
+            if std::mem::take(&mut is_away) {
+                intake.is_back();
+            }
             wait = self.options.poll_timeout;
             self.pulse.beats(self.clock.now());
             self.pulse.outbound(None);

@@ -150,6 +150,7 @@ impl Telegram {
         self.set_open(Some(Open { intake: intake.clone(), me: me.clone() }));
         let mut backoff = Backoff::default();
         let mut is_set = false;
+        let mut is_away = true;
         let mut looked_at = self.clock.now();
         loop {
             let asked = async {
@@ -163,6 +164,9 @@ impl Telegram {
                 Ok(is_ours) => {
                     is_set = is_ours;
                     backoff.reset();
+                    if std::mem::take(&mut is_away) {
+                        intake.is_back();
+                    }
                     looked_at = self.clock.now();
                     if is_ours { WATCH_EVERY } else { Duration::ZERO }
                 }
@@ -173,6 +177,7 @@ impl Telegram {
                     if let Some(refusal) = error.refusal().filter(|refusal| refusal.is_about_token(true)) {
                         return Err(ChannelError::Unauthorized(refusal.to_string()));
                     }
+                    is_away = true;
                     let limit = error.refusal().filter(|refusal| refusal.code == 429);
                     backoff.pause().max(limit.map(crate::api::Refusal::limit).unwrap_or_default())
                 }

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The templates that the gateway itself uses; `default.toml` says when. A ladder may name others.
-pub const TEMPLATES: [&str; 16] = [
+pub const TEMPLATES: [&str; 17] = [
     "silent",
     "failed",
     "late",
@@ -34,6 +34,7 @@ pub const TEMPLATES: [&str; 16] = [
     "status_busy",
     "stranger",
     "resent",
+    "cut_off",
     "file_not_sent",
 ];
 

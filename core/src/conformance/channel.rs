@@ -290,7 +290,14 @@ pub async fn capabilities_and_deliver_agree(double: &dyn PlatformDouble) {
         let reacted = adapter.deliver(&delivery(&conversation, react).build()).await;
         agrees("reactions", by_platform.then_some(capabilities.reactions), &reacted);
     }
-    let draft = Action::Draft { text: "half a sen".to_owned(), message: None };
+    let mut message = None;
+    if capabilities.drafts_are_messages {
+        let begun = adapter
+            .deliver(&delivery(&conversation, Action::Send { content: content("half"), reply_to: None }).build())
+            .await;
+        message = Some(begun.expect("the first draft is a message").message_ids[0].clone());
+    }
+    let draft = Action::Draft { text: "half a sen".to_owned(), message };
     let drafted = adapter.deliver(&delivery(&conversation, draft).build()).await;
     agrees("drafts", Some(capabilities.drafts), &drafted);
     for on in [true, false] {

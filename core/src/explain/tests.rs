@@ -55,7 +55,7 @@ impl Life {
             agent: "main".into(),
             runs: 0,
             has_history: false,
-            draft: None,
+
             event: Arc::new(event),
         };
         let dossier = Dossier {
@@ -104,7 +104,7 @@ impl Life {
                         delivery.error = Some("a better end came before it was sent".to_owned());
                     }
                 }
-                Effect::RunAgain | Effect::StopRun | Effect::Resend { .. } => {}
+                Effect::RunAgain | Effect::StopRun | Effect::Resend { .. } | Effect::Draft(_) => {}
             }
         }
         if self.dossier.turn.obligation.state().is_final() && self.dossier.ended_at.is_none() {
@@ -305,7 +305,7 @@ Owed: An answer, because it was said in a direct chat.
   1970-01-01T00:00:20.000Z  Attempt 1: the platform acknowledged it as 45.
 
 Next: The agent has until 1970-01-01T00:10:00.000Z (in 9 min 40 s); then the ladder is climbed. The deferral's debt is \
-due at 1970-01-01T00:10:00.000Z (in 9 min 40 s); then another deferral goes out, or the ladder is climbed."
+due at 1970-01-01T00:10:00.000Z (in 9 min 40 s); then the ladder is climbed."
     );
 
     let paid = deferred.after(secs(40)).answers("All is well.").delivered("46");

@@ -37,7 +37,11 @@ pub(super) fn timeline(dossier: &Dossier) -> Vec<Entry> {
     for run in &dossier.runs {
         run_entries(run, dossier, &mut entries);
     }
-    for parts in dossier.deliveries.chunk_by(|one, other| (one.claim, one.is_copy) == (other.claim, other.is_copy)) {
+    let (drafts, signals): (Vec<_>, Vec<_>) = dossier.deliveries.iter().cloned().partition(DeliveryRecord::is_draft);
+    for draft in &drafts {
+        draft_entry(draft, dossier, &mut entries);
+    }
+    for parts in signals.chunk_by(|one, other| (one.claim, one.is_copy) == (other.claim, other.is_copy)) {
         claim_entries(parts, dossier, &mut entries);
     }
     for attempt in &dossier.attempts {
@@ -139,7 +143,7 @@ fn claim_entries(parts: &[DeliveryRecord], dossier: &Dossier, entries: &mut Entr
             let _ = write!(text, " It takes {} messages.", parts.len());
         }
         if matches!(first.action, Action::Edit { .. }) {
-            text.push_str(" It takes the place of the deferral.");
+            text.push_str(" It takes the place of what was shown before.");
         }
         if let Some(part) = parts.iter().find(|part| part.state == DeliveryState::Withdrawn) {
             let why = part.error.as_deref().unwrap_or("something better came");
@@ -162,6 +166,21 @@ fn claim_entries(parts: &[DeliveryRecord], dossier: &Dossier, entries: &mut Entr
     }
 }
 
+/// A message that shows what the agent has written so far.
+fn draft_entry(draft: &DeliveryRecord, dossier: &Dossier, entries: &mut Entries) {
+    let text = Shown::of(std::slice::from_ref(draft), None).map_or_else(String::new, |shown| shown.text);
+    let mut entry = format!("What the agent has written so far is to be shown: {}", quote(&text));
+    if draft.state != DeliveryState::Delivered
+        && let Some(why) = &draft.error
+    {
+        let _ = write!(entry, " It was not seen to arrive: {}.", clip(why));
+    }
+    if dossier.turn.obligation.has_lost_message() && draft.state == DeliveryState::Withdrawn {
+        entry.push_str(" Nobody knows whether it stands in the chat, so the answer says that it may be a copy.");
+    }
+    entries.add(draft.created_at, Rank::Claim(draft.claim, Step::Cleared), entry);
+}
+
 /// What the guard let through, and why.
 fn cleared(delivery: &DeliveryRecord, text: &str, dossier: &Dossier) -> String {
     let quoted = quote(text);
@@ -173,6 +192,7 @@ fn cleared(delivery: &DeliveryRecord, text: &str, dossier: &Dossier) -> String {
         Via::Answer if delivery.signal == SignalKind::Reaction => format!("The agent's reaction is cleared: {text}"),
         Via::Answer => format!("The agent's answer is cleared: {quoted}"),
         Via::AgentSend => format!("What the agent sends while it runs is cleared as the answer: {quoted}"),
+        Via::Draft => format!("A draft is cleared: {quoted}"),
         Via::LateAnswer => format!("The late answer is cleared to be sent as well: {quoted}"),
         Via::Deferral if by_agent() => format!("The agent's deferral is cleared: {quoted}"),
         Via::Deferral => format!("There is no answer yet, so a deferral is cleared: {quoted}"),
@@ -192,6 +212,7 @@ fn attempt_entry(attempt: &AttemptRecord, dossier: &Dossier, entries: &mut Entri
     let delivery = dossier.deliveries.iter().find(|delivery| delivery.id == attempt.delivery);
     let of = match delivery {
         Some(delivery) if delivery.is_copy => " to send the copy".to_owned(),
+        Some(delivery) if delivery.is_draft() => " to show what is written so far".to_owned(),
         Some(delivery) if delivery.parts > 1 => format!(" at message {} of {}", delivery.part, delivery.parts),
         _ => String::new(),
     };

@@ -17,14 +17,14 @@ use std::{
 
 use dashmap::{DashMap, Entry};
 use futures_util::FutureExt;
-use rejoinder_guard::{Event, Settlement, State};
+use rejoinder_guard::{Draft, Event, OnUnknown, Settlement, State};
 use tokio::sync::Semaphore;
 use tracing::{debug, error, info, warn};
 
-use super::{calls::Calls, delivery, retry};
+use super::{calls::Calls, delivery, hints::HINT_TIMEOUT, retry};
 use crate::{
     Action, ChannelAdapter, ChannelId, ChatKind, ConversationRef, Delivery, DeliveryError, EventId, EventKind,
-    InboundEvent, Receipt, Resend, Scope, Sender, SenderKind, StoreError, Timestamp,
+    InboundEvent, Receipt, Resend, Sender, SenderKind, SignalKind, StoreError, Timestamp,
     crash::crash_point,
     engine::Core,
     ledger::Along,
@@ -55,7 +55,8 @@ const STORE_PAUSE: Duration = Duration::from_secs(1);
 /// How long to wait when a lane panicked.
 const PANIC_PAUSE: Duration = Duration::from_mins(1);
 
-/// After how many failures in a row a channel that sends again counts as back.
+/// After how many failures in a row a channel that sends again counts as back. Fewer are no outage: what failed
+/// once or twice is tried again in a moment anyway.
 const FAILURES: u32 = 3;
 
 /// How many waiting conversations are hurried at once when a channel is back.
@@ -70,6 +71,9 @@ pub(crate) struct Lanes {
     open: DashMap<ConversationRef, bool>,
     /// Conversations whose channel is back: what waits there for another try goes now.
     hurried: DashMap<ConversationRef, ()>,
+    /// Channels whose credentials were refused, and until when they are left alone. In memory only: whoever starts
+    /// the gateway again may have mended them.
+    unauthorized: DashMap<ChannelId, Timestamp>,
     /// Channels that could not send of late, and how often in a row.
     failing: DashMap<ChannelId, u32>,
     on_their_way: HashMap<ChannelId, Semaphore>,
@@ -85,6 +89,7 @@ impl Lanes {
             open: DashMap::new(),
             hurried: DashMap::new(),
             failing: DashMap::new(),
+            unauthorized: DashMap::new(),
             moved: DashMap::new(),
             has_moved: AtomicBool::new(false),
             on_their_way: channels.into_iter().map(|channel| (channel.clone(), Semaphore::new(AT_ONCE))).collect(),
@@ -181,35 +186,58 @@ impl Core {
         let Some(channel) = self.channel(&conversation.channel) else {
             return self.without_a_channel(&record, now).await;
         };
-        if let Some(until) = self.gate.blocked_until(conversation) {
-            self.put_off(&record, until).await?;
-            return Ok(Next::End);
+        if let Some(until) = self.blocked_until(conversation) {
+            return self.wait_until(&record, until).await;
         }
         if let Err(wait) = self.gate.take(conversation, &channel.capabilities(conversation), record.class) {
             if wait <= SHORT_WAIT {
                 return Ok(Next::Wait(wait));
             }
-            self.put_off(&record, now + wait).await?;
-            return Ok(Next::End);
+            return self.wait_until(&record, now + wait).await;
         }
         let call = self.lanes.calls.begin(conversation).await;
         let Some((record, number)) = self.start_attempt(record).await? else { return Ok(Next::Again) };
-        crash_point!("attempt_started");
+        let is_draft = record.is_draft();
+        crash_point!("attempt_started" if !is_draft);
+        crash_point!("draft_attempt_started" if is_draft);
         let attempted = delivery(&record, number, &self.settings.words);
-        let Some(result) = self.call(channel.deliver(&attempted), ATTEMPT_TIMEOUT).await else {
+        let timeout = if is_draft { HINT_TIMEOUT } else { ATTEMPT_TIMEOUT };
+        let Some(result) = self.call(channel.deliver(&attempted), timeout).await else {
             // The gateway ended: at the next start this is an attempt without a result.
             return Ok(Next::End);
         };
         drop(call);
-        crash_point!("attempt_ended");
+        crash_point!("attempt_ended" if !is_draft);
+        crash_point!("draft_attempt_ended" if is_draft);
         self.log_attempt(&attempted, &result, now);
-        self.note_health(&conversation.channel, &result);
+        if !is_draft || result.is_ok() {
+            self.note_health(&conversation.channel, &result);
+        }
         self.end_attempt_in_the_end(&record, number, &result, is_idempotent(&record, channel.as_ref())).await;
+        crash_point!("draft_noted" if is_draft);
         if self.address(conversation) != *conversation {
             // The chat has another id since: what is left of this conversation is there.
             self.open_lane(conversation);
         }
         Ok(Next::Again)
+    }
+
+    /// Until when nothing may go to a conversation, if so: its platform limits us, or does not know us.
+    pub(crate) fn blocked_until(&self, conversation: &ConversationRef) -> Option<Timestamp> {
+        let now = self.clock.now();
+        let unauthorized = self.lanes.unauthorized.get(&conversation.channel).map(|until| *until);
+        self.gate.blocked_until(conversation).max(unauthorized.filter(|until| *until > now))
+    }
+
+    /// A delivery may not go before `until`. A draft does not wait: by then there is more to show.
+    async fn wait_until(self: &Arc<Self>, record: &DeliveryRecord, until: Timestamp) -> Result<Next, StoreError> {
+        if record.is_draft() && record.attempts == 0 {
+            let along = Along { attempted: Some(record.clone()), ..Along::default() };
+            self.record_attempt(record, Some(Event::NotSent { claim: Draft::CLAIM }), along).await?;
+            return Ok(Next::Again);
+        }
+        self.put_off(record, until).await?;
+        Ok(Next::End)
     }
 
     /// The channel of a delivery is not configured: it waits for its channel, however old it becomes.
@@ -263,7 +291,6 @@ impl Core {
         loop {
             let mut transition = Transition {
                 attempts_started: vec![AttemptStart { delivery: record.id, number, at }],
-                delivery_changes: vec![DeliveryChange::of(&record)],
                 ..Transition::default()
             };
             if !record.is_copy {
@@ -272,12 +299,34 @@ impl Core {
                     self.take_back(&waiting).await?;
                     return Ok(None);
                 }
+                if waiting.attempts == 0 {
+                    self.take_the_drafts_place(&mut record, &turn);
+                }
                 transition.turns.push(self.mark_attempted(&turn, record.claim, at));
             }
+            let action = (record.action != waiting.action).then(|| record.action.clone());
+            transition.delivery_changes.push(DeliveryChange { action, ..DeliveryChange::of(&record) });
             if self.store.commit(transition).await? == Commit::Done {
                 return Ok(Some((record, number)));
             }
         }
+    }
+
+    /// What is known now of the draft before a signal: the signal takes its place, or says that it may be a copy. A
+    /// draft that was on its way when the signal was claimed had no message then.
+    fn take_the_drafts_place(&self, record: &mut DeliveryRecord, turn: &TurnRecord) {
+        let is_late = turn.obligation.state().is_final();
+        if record.part != 1 || record.is_draft() || is_late {
+            return;
+        }
+        if let (Some(message), Action::Send { content, .. }) = (turn.obligation.draft_message(), &record.action)
+            && content.attachments.is_empty()
+        {
+            record.action = Action::Edit { message: message.to_owned(), content: content.clone() };
+        }
+        let policy = self.settings.policies.of(&turn.event.conversation.channel, turn.event.chat);
+        let may_be_a_copy = turn.obligation.has_lost_message() && policy.on_unknown != OnUnknown::Resend;
+        record.labelled |= may_be_a_copy && record.signal == SignalKind::Reply;
     }
 
     /// The number of a delivery's next attempt. Attempts that a limit ended have a number, and do not count.
@@ -369,6 +418,8 @@ impl Core {
         let error = self.as_it_counts(record, error);
         let change = DeliveryChange { error: Some(error.to_string()), ..DeliveryChange::of(record) };
         let in_state = |state| DeliveryChange { state, ..change.clone() };
+        // A draft is not kept for a person: the answer says what it said.
+        let given_up = if record.is_draft() { DeliveryState::Withdrawn } else { DeliveryState::Dead };
         let again = |pause| DeliveryChange { next_attempt_at: at + pause, ..in_state(DeliveryState::Pending) };
         // Of a claim whose first part did not get out nothing was seen: something better may take its place.
         let not_sent = (record.part == 1).then_some(Event::NotSent { claim });
@@ -387,9 +438,9 @@ impl Core {
                 (not_sent, DeliveryChange { attempts: record.attempts.saturating_sub(1), ..again(pause) })
             }
             DeliveryError::Unauthorized(reason) => {
-                self.block(BlockedScope::of(&record.conversation, &Scope::Account, at + UNAUTHORIZED_PAUSE)).await?;
+                self.lanes.unauthorized.insert(record.conversation.channel.clone(), at + UNAUTHORIZED_PAUSE);
                 if is_spent {
-                    (Some(Event::Expired { claim, reason }), in_state(DeliveryState::Dead))
+                    (Some(Event::Expired { claim, reason }), in_state(given_up))
                 } else {
                     (not_sent, again(UNAUTHORIZED_PAUSE))
                 }
@@ -403,7 +454,7 @@ impl Core {
                 (not_sent, DeliveryChange { action, ..again(Duration::ZERO) })
             }
             DeliveryError::NotSent { detail: reason, .. } if is_spent => {
-                (Some(Event::Expired { claim, reason }), in_state(DeliveryState::Dead))
+                (Some(Event::Expired { claim, reason }), in_state(given_up))
             }
             DeliveryError::NotSent { retry_after, .. } => {
                 (not_sent, again(retry::pause(record.attempts).max(retry_after.unwrap_or_default())))
@@ -413,7 +464,7 @@ impl Core {
             DeliveryError::Unknown(reason) => {
                 then =
                     is_spent.then(|| Event::Expired { claim, reason: format!("{reason}; it may have been accepted") });
-                (Some(Event::Lost { claim, idempotent }), in_state(DeliveryState::Dead))
+                (Some(Event::Lost { claim, idempotent }), in_state(given_up))
             }
             DeliveryError::Refused(reason) | DeliveryError::Unsupported(reason) => {
                 let state = if record.is_copy { DeliveryState::Dead } else { DeliveryState::Refused };
@@ -546,16 +597,23 @@ impl Core {
         match result {
             Ok(_) => {
                 if self.lanes.failing.remove(channel).is_some_and(|(_, failures)| failures >= FAILURES) {
-                    let (core, channel) = (Arc::clone(self), channel.clone());
-                    self.work.spawn(async move { core.hurry(&channel).await });
+                    self.is_back(channel);
                 }
             }
-            Err(DeliveryError::NotSent { .. } | DeliveryError::Unauthorized(_)) => {
+            Err(DeliveryError::NotSent { .. } | DeliveryError::Unknown(_) | DeliveryError::Unauthorized(_)) => {
                 let mut failures = self.lanes.failing.entry(channel.clone()).or_default();
                 *failures = failures.saturating_add(1);
             }
             Err(_) => {}
         }
+    }
+
+    /// A platform answers again: what waits for another try goes now.
+    pub(crate) fn is_back(self: &Arc<Self>, channel: &ChannelId) {
+        self.lanes.failing.remove(channel);
+        self.lanes.unauthorized.remove(channel);
+        let (core, channel) = (Arc::clone(self), channel.clone());
+        self.work.spawn(async move { core.hurry(&channel).await });
     }
 
     async fn hurry(self: &Arc<Self>, channel: &ChannelId) {
@@ -575,10 +633,10 @@ impl Core {
         self.store.block(scope).await
     }
 
-    /// The event of a delivered claim, when `record` is its last part.
+    /// What the receipt of a part says about its claim, if anything.
     async fn all_parts(&self, record: &DeliveryRecord, receipt: Receipt) -> Result<Option<Event>, StoreError> {
         if record.part < record.parts {
-            return Ok(None);
+            return Ok((record.part == 1).then_some(Event::PartDelivered { claim: record.claim }));
         }
         let mut messages = Vec::new();
         if record.parts > 1 {
@@ -629,6 +687,9 @@ impl Core {
 /// Whether a claim is still the one to send: in flight, or a late answer after a settled fallback.
 fn may_attempt(turn: &TurnRecord, claim: u32) -> bool {
     let state = turn.obligation.state();
+    if claim == Draft::CLAIM {
+        return turn.obligation.is_draft_wanted();
+    }
     claim == turn.obligation.claims()
         && matches!(state, State::Claimed { .. } | State::Settled(Settlement::Signal { .. }))
 }

@@ -1,24 +1,26 @@
 //! Typing notices and drafts: shown while a run goes on, dropped rather than delayed, never a signal.
+//!
+//! Where drafts are messages, the first one is a delivery like any other: it has a row before its first byte, and
+//! the guard knows what became of it. What follows changes its message, and is dropped when it cannot go at once.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use rejoinder_guard::{Cleared, Draft};
+use dashmap::DashMap;
+use rejoinder_guard::{Cleared, Draft, DraftPlace, Event};
 use tokio::{sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::{
-    Action, Capabilities, Class, Delivery, DeliveryError, DeliveryId, Receipt, Shim, Support,
-    engine::Core,
-    outbox::calls::Call,
-    store::{DraftMessage, Transition, TurnRecord},
+    Action, Capabilities, Class, Delivery, DeliveryError, DeliveryId, Receipt, Shim, Support, TurnId,
+    crash::crash_point, engine::Core, ledger::Along, outbox::calls::Call, store::TurnRecord,
 };
 
 /// How long one hint may take. A final signal waits for one that is on its way, so that none comes after it.
-const HINT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const HINT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An answer that comes sooner needs no notice that somebody is typing, and does not wait for one.
 const TYPING_AFTER: Duration = Duration::from_millis(200);
@@ -26,9 +28,25 @@ const TYPING_AFTER: Duration = Duration::from_millis(200);
 /// The least pause before a hint that could not be shown is tried again.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
+/// The longest one between two first drafts that did not go out.
+const MAX_PAUSE: Duration = Duration::from_secs(30);
+
 /// The pauses after tries to remove a draft that nothing takes the place of.
 const REMOVALS: [Duration; 4] =
     [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(30), Duration::from_mins(2)];
+
+/// The runs that show drafts.
+#[derive(Default)]
+pub(crate) struct Drafts(DashMap<TurnId, Arc<Shared>>);
+
+impl Drafts {
+    /// Says that what is owed for a turn has changed: its drafts may have a message now.
+    pub(crate) fn tell(&self, turn: TurnId) {
+        if let Some(drafting) = self.0.get(&turn) {
+            drafting.more.notify_one();
+        }
+    }
+}
 
 /// Shows what a run has written so far. Made when a run starts, ended before its signal is claimed.
 pub(crate) struct Drafting {
@@ -45,36 +63,31 @@ pub(crate) struct Drafting {
 }
 
 #[derive(Default)]
-struct Shared {
+pub(crate) struct Shared {
+    /// All that the run has written so far.
     text: Mutex<String>,
-    /// The message that the drafts are.
-    message: Mutex<Option<String>>,
+    /// There is more text, or another place for it.
     more: Notify,
-}
-
-impl Shared {
-    fn message(&self) -> Option<String> {
-        self.message.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
 }
 
 /// What became of a draft.
 enum Drafted {
     Shown,
+    /// The first one is on its way as a delivery.
+    Claimed,
+    /// There is no place for it now: the next change of the turn may bring one.
+    Waits,
     NotShown,
-    /// There may be a message that nobody knows the id of: another one would stand beside it.
-    Unknown,
 }
 
 impl Drafting {
-    /// `message` is what shows the drafts of an earlier run.
-    pub(crate) fn new(capabilities: &Capabilities, message: Option<String>, stop: &CancellationToken) -> Self {
+    pub(crate) fn new(capabilities: &Capabilities, stop: &CancellationToken) -> Self {
         Self {
             interval: (capabilities.drafts != Support::No).then_some(capabilities.draft_interval),
             stop: stop.child_token(),
             are_messages: capabilities.drafts_are_messages,
             shim: Shim::default(),
-            shared: Arc::new(Shared { message: Mutex::new(message), ..Shared::default() }),
+            shared: Arc::default(),
             task: None,
             paused: false,
         }
@@ -94,14 +107,13 @@ impl Drafting {
                 (Arc::clone(core), turn.clone(), Arc::clone(&self.shared), self.stop.clone());
             let are_messages = self.are_messages;
             self.task = Some(tokio::spawn(async move {
+                if are_messages {
+                    core.drafts.0.insert(turn.id, Arc::clone(&shared));
+                }
                 core.show_drafts(&turn, &shared, interval, are_messages, &stop).await;
+                core.drafts.0.remove(&turn.id);
             }));
         }
-    }
-
-    /// The message that shows the latest draft, where drafts are messages.
-    pub(crate) fn message(&self) -> Option<String> {
-        self.shared.message()
     }
 
     /// Shows no more drafts. One that is on its way arrives before this returns.
@@ -120,10 +132,9 @@ impl Drafting {
         self.stop = stop.child_token();
     }
 
-    /// Ends it, as [`pause`](Self::pause) does; returns the message that shows the latest draft.
-    pub(crate) async fn end(mut self) -> Option<String> {
+    /// Ends it, as [`pause`](Self::pause) does.
+    pub(crate) async fn end(mut self) {
         self.pause().await;
-        self.message()
     }
 }
 
@@ -171,31 +182,50 @@ impl Typing {
 
 impl Core {
     async fn show_drafts(
-        &self,
+        self: &Arc<Self>,
         turn: &TurnRecord,
         shared: &Shared,
         interval: Duration,
         are_messages: bool,
         stop: &CancellationToken,
     ) {
+        let mut turn = turn.clone();
+        let mut not_sent = LEAST_PAUSE;
+        let mut is_claimed = false;
+        let mut shown = String::new();
         loop {
             tokio::select! {
                 () = shared.more.notified() => {}
                 () = stop.cancelled() => return,
             }
             let text = shared.text.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            let mut pause = interval;
-            if let Some(draft) = turn.obligation.clear_draft(text) {
-                match self.show_draft(turn, &draft, shared, are_messages, stop).await {
-                    Drafted::Shown => {}
-                    Drafted::NotShown => {
-                        // The latest text is tried again, also when no more comes.
-                        shared.more.notify_one();
-                        pause = pause.max(LEAST_PAUSE);
-                    }
-                    Drafted::Unknown => return,
-                }
+            if text == shown {
+                // Another change of the turn is no news to the person.
+                continue;
             }
+            let drafted = if are_messages {
+                self.show_message(&mut turn, &text, stop).await
+            } else {
+                self.show_text(&turn, &text, stop).await
+            };
+            let pause = match drafted {
+                Drafted::Shown => {
+                    shown = text;
+                    interval
+                }
+                Drafted::Waits => LEAST_PAUSE,
+                Drafted::Claimed if std::mem::replace(&mut is_claimed, true) => {
+                    // The one before was not taken.
+                    not_sent = (not_sent * 2).min(MAX_PAUSE);
+                    not_sent.max(interval)
+                }
+                Drafted::Claimed => interval,
+                Drafted::NotShown => {
+                    // The latest text is tried again, also when no more comes.
+                    shared.more.notify_one();
+                    interval.max(LEAST_PAUSE)
+                }
+            };
             tokio::select! {
                 () = self.clock.sleep(pause) => {}
                 () = stop.cancelled() => return,
@@ -203,31 +233,61 @@ impl Core {
         }
     }
 
+    /// Shows a draft where it is a message.
+    async fn show_message(self: &Arc<Self>, turn: &mut TurnRecord, text: &str, stop: &CancellationToken) -> Drafted {
+        if !matches!(turn.obligation.draft_place(), DraftPlace::Message(_)) {
+            // The first draft may have arrived meanwhile, or a deferral.
+            match self.store.turn(turn.id).await {
+                Ok(Some(stored)) => *turn = stored,
+                Ok(None) | Err(_) => return Drafted::NotShown,
+            }
+        }
+        let message = match turn.obligation.draft_place() {
+            DraftPlace::Message(message) => message.to_owned(),
+            DraftPlace::Nowhere => return Drafted::Waits,
+            DraftPlace::New if self.is_limited(turn) => return Drafted::NotShown,
+            DraftPlace::New => {
+                let drafted = match self.decide(turn, Event::Draft { text: text.to_owned() }, Along::default()).await {
+                    Ok(_) if turn.obligation.is_draft_wanted() => Drafted::Claimed,
+                    Ok(_) => Drafted::Waits,
+                    Err(error) => {
+                        debug!(turn = %turn.id, %error, "a draft cannot be stored");
+                        Drafted::NotShown
+                    }
+                };
+                crash_point!("draft_claimed");
+                return drafted;
+            }
+        };
+        let Some(draft) = turn.obligation.clear_draft(text) else { return Drafted::Waits };
+        self.show_draft(turn, &draft, Some(message), stop).await
+    }
+
+    /// Shows a draft where it is no message.
+    async fn show_text(&self, turn: &TurnRecord, text: &str, stop: &CancellationToken) -> Drafted {
+        match turn.obligation.clear_draft(text) {
+            Some(draft) => self.show_draft(turn, &draft, None, stop).await,
+            None => Drafted::Waits,
+        }
+    }
+
     async fn show_draft(
         &self,
         turn: &TurnRecord,
         draft: &Cleared<Draft>,
-        shared: &Shared,
-        are_messages: bool,
+        message: Option<String>,
         stop: &CancellationToken,
     ) -> Drafted {
-        let message = shared.message();
-        let is_first = message.is_none();
         let action = Action::Draft { text: draft.get().text.clone(), message };
         match self.hint(turn, action, Class::Draft, Some(stop)).await {
-            Some(Ok(receipt)) if are_messages && is_first => {
-                let Some(message) = receipt.message_ids.into_iter().next() else { return Drafted::Shown };
-                *shared.message.lock().unwrap_or_else(PoisonError::into_inner) = Some(message.clone());
-                let drafts = vec![DraftMessage { turn: turn.id, message }];
-                if let Err(error) = self.store.commit(Transition { drafts, ..Transition::default() }).await {
-                    debug!(turn = %turn.id, %error, "the message of a draft was not recorded");
-                }
-                Drafted::Shown
-            }
             Some(Ok(_)) => Drafted::Shown,
-            Some(Err(DeliveryError::Unknown(_))) if are_messages && is_first => Drafted::Unknown,
             Some(Err(_)) | None => Drafted::NotShown,
         }
+    }
+
+    /// Whether the platform limits the conversation of a turn now.
+    fn is_limited(&self, turn: &TurnRecord) -> bool {
+        self.blocked_until(&self.address(&turn.event.conversation)).is_some()
     }
 
     /// Removes the draft of a turn that ended without an answer to put in its place.
@@ -263,7 +323,7 @@ impl Core {
         };
         let _call: Call<'_> = call?;
         if stop.is_some_and(CancellationToken::is_cancelled)
-            || self.gate.blocked_until(conversation).is_some()
+            || self.blocked_until(conversation).is_some()
             || self.gate.take(conversation, &channel.capabilities(conversation), class).is_err()
         {
             return None;

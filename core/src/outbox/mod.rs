@@ -10,7 +10,7 @@ pub(crate) mod retry;
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
-use rejoinder_guard::{Body, Cleared, Signal};
+use rejoinder_guard::{Body, Cleared, Draft, Signal};
 
 use crate::{
     Action, Capabilities, ChannelAdapter, ChatKind, Class, Content, ConversationRef, Delivery, DeliveryId, Line,
@@ -82,6 +82,40 @@ pub(crate) fn render(
     }
 }
 
+/// The message of a draft: as much of the text as its first part holds.
+pub(crate) fn draft(
+    cleared: &Cleared<Draft>,
+    turn: &TurnRecord,
+    address: &ConversationRef,
+    channel: Option<&dyn ChannelAdapter>,
+    now: Timestamp,
+) -> NewDelivery {
+    let text = parts(channel, &cleared.get().text).into_iter().next().unwrap_or_default();
+    let content = Content { text, ..Content::default() };
+    NewDelivery::new(DeliveryRecord {
+        id: DeliveryId::new(now),
+        turn: turn.id,
+        claim: Draft::CLAIM,
+        part: 1,
+        parts: 1,
+        conversation: address.clone(),
+        class: Class::Draft,
+        signal: SignalKind::Reply,
+        via: Via::Draft,
+        is_copy: false,
+        action: Action::Send { content, reply_to: turn.event.message_id.clone() },
+        state: DeliveryState::Pending,
+        attempts: 0,
+        next_attempt_at: now,
+        labelled: false,
+        message_ids: Vec::new(),
+        error: None,
+        created_at: now,
+        delivered_at: None,
+        fetched_at: None,
+    })
+}
+
 const fn due(signal: &Signal) -> Option<Timestamp> {
     match signal.body {
         Body::Defer { due, .. } => Some(due),
@@ -112,10 +146,10 @@ fn actions(
         Body::React(emoji) => {
             let react = Action::React { message: turn.event.message_id.clone(), emoji: emoji.clone() };
             let remove = |message| Action::Delete { message };
-            return std::iter::once(react).chain(shown_before(signal, turn, capabilities).map(remove)).collect();
+            return std::iter::once(react).chain(shown_before(signal, capabilities).map(remove)).collect();
         }
     };
-    let mut earlier = shown_before(signal, turn, capabilities);
+    let mut earlier = shown_before(signal, capabilities);
     let mut actions: Vec<Action> = contents(content, channel, capabilities)
         .into_iter()
         .enumerate()
@@ -134,16 +168,9 @@ fn actions(
 }
 
 /// The messages of the turn that the answer takes the place of: its deferral's, and its draft.
-fn shown_before<'a>(
-    signal: &'a Signal,
-    turn: &'a TurnRecord,
-    capabilities: &Capabilities,
-) -> impl Iterator<Item = String> + use<'a> {
-    // After the end, the draft is what was said in the end.
-    let is_open = !turn.obligation.state().is_final();
-    let draft = turn.draft.as_ref().filter(|draft| is_open && !signal.replaces.contains(draft));
+fn shown_before<'a>(signal: &'a Signal, capabilities: &Capabilities) -> impl Iterator<Item = String> + use<'a> {
     let may_edit = capabilities.edit == Support::Full;
-    signal.replaces.iter().chain(draft).filter(move |_| may_edit).cloned()
+    signal.replaces.iter().filter(move |_| may_edit).cloned()
 }
 
 /// A content in the messages that it takes: its words in parts, and where a platform acknowledges messages
@@ -252,7 +279,7 @@ pub(crate) fn delivery(record: &DeliveryRecord, attempt: u32, words: &Words) -> 
         part: record.part,
         parts: record.parts,
         via: Some(record.via.clone()),
-        signal: Some(record.signal),
+        signal: Some(record.signal).filter(|_| !record.is_draft()),
         action: record.action.clone(),
         attempt,
         label: record.labelled.then(|| words.say(&record.conversation.channel, "resent").to_owned()),

@@ -26,6 +26,12 @@ pub(crate) fn pause(attempts: u32) -> Duration {
     PAUSES[index].mul_f64(rand::rng().random_range(0.8..=1.2))
 }
 
+/// How long to wait before what may have arrived is sent again after `attempts` attempts. Where it could show twice
+/// the pause is never zero: a platform that has just lost a response gets time to be itself again.
+pub(crate) fn resend_pause(attempts: u32, idempotent: bool) -> Duration {
+    pause(if idempotent { attempts } else { attempts.saturating_add(1) })
+}
+
 /// Whether a delivery is out of attempts *and* age: an outage shorter than its life never uses it up.
 pub(crate) fn is_spent(delivery: &DeliveryRecord, settings: &Settings, now: Timestamp) -> bool {
     delivery.attempts >= settings.min_attempts && now.since(delivery.created_at) >= settings.delivery_lifetime

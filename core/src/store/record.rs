@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rejoinder_guard::Draft;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -28,8 +29,6 @@ pub struct TurnRecord {
     pub runs: u32,
     /// Whether its session has a transcript.
     pub has_history: bool,
-    /// The message that shows a draft of its answer, where drafts are messages.
-    pub draft: Option<String>,
     /// The event it came from.
     pub event: Arc<InboundEvent>,
 }
@@ -85,7 +84,7 @@ pub struct DeliveryRecord {
     pub id: DeliveryId,
     /// The turn it belongs to.
     pub turn: TurnId,
-    /// The turn's claim it carries.
+    /// The turn's claim it carries; [`Draft::CLAIM`] for the message of a draft.
     pub claim: u32,
     /// Which part, counted from 1.
     pub part: u32,
@@ -121,6 +120,14 @@ pub struct DeliveryRecord {
     pub delivered_at: Option<Timestamp>,
     /// When it was first written out to, or fetched by, whoever reads the row.
     pub fetched_at: Option<Timestamp>,
+}
+
+impl DeliveryRecord {
+    /// Whether it is the message of a draft, and no signal.
+    #[must_use]
+    pub const fn is_draft(&self) -> bool {
+        self.claim == Draft::CLAIM
+    }
 }
 
 /// A run, as it is stored.

@@ -23,8 +23,6 @@ pub struct Transition {
     pub attempts_started: Vec<AttemptStart>,
     /// Attempts that ended.
     pub attempts_ended: Vec<AttemptEnd>,
-    /// Messages that show a draft from now on.
-    pub drafts: Vec<DraftMessage>,
     /// Runs that start.
     pub runs_started: Vec<RunStart>,
     /// Runs that ended.
@@ -128,15 +126,6 @@ impl DeliveryChange {
             delivered_at: delivery.delivered_at,
         }
     }
-}
-
-/// The message that shows a draft of a turn's answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DraftMessage {
-    /// The turn.
-    pub turn: TurnId,
-    /// The platform's id of the message.
-    pub message: String,
 }
 
 /// An attempt that is about to send its first byte.

@@ -9,7 +9,7 @@ use rejoinder_core::{
     store::{DeliveryState, TurnStatus},
 };
 
-use crate::gateway::{DEFERRAL, Made, TestGateway, chat, policy, said, secs};
+use crate::gateway::{CUT_OFF, DEFERRAL, Made, TestGateway, chat, policy, said, secs};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -60,21 +60,82 @@ async fn when_a_channel_is_back_what_waits_on_it_goes_at_once() {
     gateway.at_rest().await;
 }
 
-/// D7. Resent once, with a label; then it is held for a person.
+/// D7, D8, H2. Nobody knows what became of several attempts in a row: it is sent again all the same, with a label,
+/// and with pauses that grow.
 #[tokio::test]
-async fn an_unknown_send_is_resent_once_with_a_label_and_then_held() {
+async fn an_unknown_send_is_sent_again_until_it_is_known() {
     let gateway = TestGateway::with(Script::replies("done")).await;
-    gateway.platform.next(Fault::LoseRequest);
-    gateway.platform.next(Fault::LoseRequest);
+    for _ in 0..4 {
+        gateway.platform.next(Fault::LoseRequest);
+    }
 
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    assert!(gateway.visible(&chat("ada")).is_empty());
+    gateway.advance(secs(30)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["(again) done"]);
+    let attempts = gateway.dossier(turn).await.attempts;
+    let pauses: Vec<u128> = attempts
+        .windows(2)
+        .map(|pair| pair[1].started_at.since(pair[0].ended_at.expect("it has ended")).as_millis())
+        .collect();
+    for (pause, about) in pauses.iter().zip([1000, 2000, 5000, 10_000]) {
+        assert!((about * 8 / 10..=about * 12 / 10).contains(pause), "{pauses:?}");
+    }
+    gateway.at_rest().await;
+}
+
+/// H2. Giving up needs age and attempts, for an unknown send as for any other.
+#[tokio::test]
+async fn an_unknown_send_is_given_up_when_it_is_too_old() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.platform.trouble(|_: &Delivery| Some(Fault::LoseRequest));
+
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(23 * HOUR).await;
+    assert_eq!(gateway.status(turn).await, TurnStatus::Accepted);
+    gateway.advance(2 * HOUR).await;
+
+    assert_eq!(gateway.status(turn).await, TurnStatus::Undeliverable);
+    assert_eq!(gateway.dossier(turn).await.deliveries[0].state, DeliveryState::Dead);
+    gateway.at_rest().await;
+}
+
+/// D7, K6. Every part of an answer is resolved by itself.
+#[tokio::test]
+async fn each_part_of_unknown_fate_is_sent_again() {
+    let text = ["one", "two", "three", "four"].join(ScriptedChannel::CUT);
+    let gateway = TestGateway::with(Script::replies(&text)).await;
+    let mut lost = std::collections::HashSet::new();
+    gateway.platform.trouble(move |delivery: &Delivery| match delivery.part().0 {
+        2 if lost.insert(2) => Some(Fault::LoseResponse),
+        4 if lost.insert(4) => Some(Fault::LoseRequest),
+        _ => None,
+    });
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(30)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "two", "(again) two", "three", "(again) four"]);
+    gateway.at_rest().await;
+}
+
+/// K6. Held for a person, and the person who waits is told so.
+#[tokio::test]
+async fn an_answer_that_is_held_in_the_middle_says_so() {
+    let text = ["one", "two", "three"].join(ScriptedChannel::CUT);
+    let mut gateway = Made::new()
+        .policy(Policy { on_unknown: OnUnknown::Hold, ..policy() })
+        .always(Script::replies(&text))
+        .start()
+        .await;
+    gateway.forgive_partial_answers();
+    gateway.platform.trouble(|delivery: &Delivery| (delivery.part() == (2, 3)).then_some(Fault::LoseRequest));
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(HOUR).await;
 
-    assert!(gateway.visible(&chat("ada")).is_empty());
-    assert_eq!(gateway.status(turn).await, TurnStatus::Undeliverable);
-    let dossier = gateway.dossier(turn).await;
-    assert_eq!(dossier.attempts.len(), 2);
-    assert_eq!(dossier.deliveries[0].state, DeliveryState::Dead);
+    assert_eq!(gateway.visible(&chat("ada")), ["one", CUT_OFF]);
     gateway.at_rest().await;
 }
 
@@ -175,7 +236,7 @@ async fn a_refused_part_ends_the_answer_with_the_ladder() {
 
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
 
-    assert_eq!(gateway.visible(&chat("ada")), ["one", crate::gateway::FAILED]);
+    assert_eq!(gateway.visible(&chat("ada")), ["one", CUT_OFF]);
     let states: Vec<_> = gateway.dossier(turn).await.deliveries.iter().map(|delivery| delivery.state).collect();
     assert_eq!(
         states,
@@ -351,7 +412,7 @@ async fn a_file_that_is_refused_leaves_the_words() {
 
     let turn = gateway.receives(said(&chat("ada"), "show me")).await;
 
-    assert_eq!(gateway.visible(&chat("ada")), ["look", crate::gateway::FAILED]);
+    assert_eq!(gateway.visible(&chat("ada")), ["look", CUT_OFF]);
     let states: Vec<_> = gateway.dossier(turn).await.deliveries.iter().map(|delivery| delivery.state).collect();
     assert_eq!(states[..3], [DeliveryState::Delivered, DeliveryState::Refused, DeliveryState::Withdrawn]);
     let mut gateway = gateway;

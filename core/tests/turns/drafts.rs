@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Action, AgentTurn, Capabilities, Delivery, Policy, Store, Support,
+    Action, AgentTurn, Capabilities, Delivery, Policy, Resend, Store, Support,
     conformance::scripted::{Fault, Script, ScriptedChannel, Seen},
     store::TurnStatus,
 };
@@ -349,5 +349,119 @@ async fn an_answer_whose_draft_is_gone_is_a_message_of_its_own() {
     let posts = gateway.platform.posts(&chat("ada"));
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     assert_eq!(posts[0].to, gateway.dossier(turn).await.turn.event.message_id, "it replies to what was asked");
+    gateway.at_rest().await;
+}
+
+/// Where a platform knows a message that is sent again.
+fn knowing(it: &mut Capabilities) {
+    editing(it);
+    it.resend = Resend::Idempotent;
+}
+
+/// D7. The response to the first draft is lost, and the platform says which message it is.
+#[tokio::test]
+async fn a_draft_whose_response_is_lost_becomes_the_answer() {
+    for script in [
+        Script::replies("all at once").streaming("all at once"),
+        Script::replies("one two").streaming("one").taking(secs(3)),
+    ] {
+        for fault in [Fault::LoseResponse, Fault::LoseRequest] {
+            let gateway = Made::new().capable(knowing).always(script.clone()).start().await;
+            gateway.platform.next(fault);
+
+            gateway.receives(said(&chat("ada"), "hello")).await;
+            gateway.advance(secs(10)).await;
+
+            assert_eq!(gateway.visible(&chat("ada")).len(), 1, "{:?}", gateway.visible(&chat("ada")));
+            gateway.at_rest().await;
+        }
+    }
+}
+
+/// D7. Where the platform cannot say, no second draft is sent, and the answer says that it may be a copy.
+#[tokio::test]
+async fn an_answer_after_a_draft_of_unknown_fate_has_a_label() {
+    let script = Script::replies("one two").streaming("one").taking(secs(3)).streaming(" two").taking(secs(3));
+    let gateway = drafting(script).await;
+    gateway.platform.next(Fault::LoseResponse);
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one", "(again) one two"]);
+    gateway.at_rest().await;
+}
+
+/// D7. Also when a deferral came in between.
+#[tokio::test]
+async fn an_answer_after_a_lost_draft_and_a_deferral_has_a_label() {
+    let gateway = drafting(Script::replies("done").streaming("do").taking(SOFT_DEADLINE + secs(5))).await;
+    gateway.platform.next(Fault::LoseResponse);
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(SOFT_DEADLINE + secs(10)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["do", "(again) done"]);
+    gateway.at_rest().await;
+}
+
+/// B1, B13. With a deferral in the chat the draft changes it, and no second message is sent.
+#[tokio::test]
+async fn a_draft_changes_the_deferral_that_is_there() {
+    let wait = SOFT_DEADLINE + secs(5);
+    let script = Script::replies("one two").taking(wait).streaming("one").taking(secs(5));
+    let gateway = drafting(script).await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(wait + secs(2)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["one"]);
+    gateway.advance(secs(5)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["one two"]);
+    let sent = gateway.platform.seen().iter().filter(|seen| matches!(seen.action, Action::Send { .. })).count();
+    assert_eq!(sent, 1, "one message in all");
+    gateway.at_rest().await;
+}
+
+/// D1, D7. Killed at every write: one message stands at the end, and a copy says that it is one.
+#[tokio::test]
+async fn a_crash_at_every_step_of_a_draft_leaves_one_message() {
+    for is_known in [true, false] {
+        // The first write takes the message in.
+        for number in 2..16 {
+            let script = Script::replies("one two").streaming("one").taking(secs(2)).streaming(" two").taking(secs(2));
+            let made = Made::new().capable(if is_known { knowing } else { editing }).always(script);
+            let mut gateway = made.start().await;
+            gateway.life.crash_at(number, crate::life::Crash::After);
+            gateway.receives(said(&chat("ada"), "hello")).await;
+            gateway.advance(secs(10)).await;
+
+            gateway.restart().await;
+            gateway.advance(secs(60)).await;
+
+            let visible = gateway.visible(&chat("ada"));
+            let unlabelled = visible.iter().filter(|text| !text.starts_with("(again)")).count();
+            assert_eq!(visible.last().map(|text| text.trim_start_matches("(again) ")), Some("one two"), "{visible:?}");
+            assert!(unlabelled <= 1 && visible.len() <= if is_known { 1 } else { 2 }, "at write {number}: {visible:?}");
+            gateway.at_rest().await;
+        }
+    }
+}
+
+/// P3. During an outage a draft is not sent for ever, and the answer comes when the platform is back.
+#[tokio::test]
+async fn drafts_wait_out_an_outage_with_pauses() {
+    let script = (0..60).fold(Script::replies("done"), |script, _| script.streaming("x ").taking(secs(1)));
+    let gateway = drafting(script).await;
+    gateway.platform.set_down(true);
+
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(65)).await;
+    let drafts = gateway.dossier(turn).await.deliveries.iter().filter(|delivery| delivery.is_draft()).count();
+    assert!((1..=12).contains(&drafts), "{drafts} drafts");
+    gateway.platform.set_down(false);
+    gateway.advance(secs(120)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     gateway.at_rest().await;
 }

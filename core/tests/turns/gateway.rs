@@ -31,6 +31,7 @@ pub(crate) const HARD_DEADLINE: Duration = secs(600);
 pub(crate) const DEFERRAL: &str = "Still working on this.";
 pub(crate) const SILENT: &str = "I have nothing to say to that.";
 pub(crate) const FAILED: &str = "Sorry, I could not finish that.";
+pub(crate) const CUT_OFF: &str = "The rest of this answer could not be sent.";
 pub(crate) const LATE: &str = "Sorry, that took too long.";
 
 /// How often nothing may happen before all is quiet.
@@ -70,6 +71,7 @@ fn words() -> Words {
         ("deferral", DEFERRAL),
         ("silent", SILENT),
         ("failed", FAILED),
+        ("cut_off", CUT_OFF),
         ("late", LATE),
         ("cancelled", "Stopped."),
         ("nothing_to_cancel", "There is nothing to stop."),
@@ -472,11 +474,13 @@ impl TestGateway {
         );
     }
 
-    /// Whether the only copy that arrived is the labelled one: the first never did.
+    /// Whether the only answer that arrived has a label: the first copy never did, or it may look like a second one.
     fn was_labelled(turn: &TurnSummary, seen: &[Seen]) -> bool {
+        let is_answer = |seen: &&Seen| matches!(seen.signal, Some(SignalKind::Reply | SignalKind::Reaction));
         let copies: HashSet<_> = seen
             .iter()
             .filter(|seen| seen.turn == Some(turn.turn_id) && seen.labelled)
+            .filter(is_answer)
             .map(|seen| seen.delivery)
             .collect();
         copies.len() == 1

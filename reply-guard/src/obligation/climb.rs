@@ -3,6 +3,9 @@
 use super::{Climb, Effect, Obligation, State, Work, decision::Step};
 use crate::{Body, Cause, End, Rung, Via};
 
+/// The template that says that the rest of an answer could not be sent.
+const CUT_OFF: &str = "cut_off";
+
 impl Obligation {
     /// Takes the next rung for what was the first cause.
     pub(super) fn climb(&mut self, cause: Cause, why: &str, step: &mut Step<'_>) {
@@ -38,6 +41,14 @@ impl Obligation {
         }
         let rank = if cause == Cause::Timeout { End::Deadline } else { End::Failure };
         self.put_forward(body, Via::Fallback { cause, rung }, rank, step);
+    }
+
+    /// Says that an answer stopped in the middle. After that there is no rung left.
+    pub(super) fn say_that_it_was_cut(&mut self, why: &str, step: &mut Step<'_>) {
+        let cause = self.climb.as_ref().map_or(Cause::Refused, |climb| climb.cause);
+        self.climb = Some(Climb { cause, why: why.to_owned(), next: usize::MAX });
+        let rung = Rung::Say(CUT_OFF.to_owned());
+        self.put_forward(Body::Say(CUT_OFF.to_owned()), Via::Fallback { cause, rung }, End::Failure, step);
     }
 
     /// There is no way left: the turn becomes a dead letter.

@@ -2,13 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Cleared, End, Policy, Signal, Timestamp};
+use crate::{Cleared, Draft, End, Policy, Signal, Timestamp};
 
 /// Something the caller must do, in the transaction that stores the obligation.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Insert the deliveries of this signal.
     Send(Cleared<Signal>),
+    /// Insert the delivery of this draft, as claim [`Draft::CLAIM`].
+    Draft(Cleared<Draft>),
     /// Suppress what has not been delivered of this claim: no attempt on it may begin any more. The
     /// result of one that is under way changes nothing.
     Withdraw {
@@ -27,7 +29,7 @@ pub enum Effect {
     /// End the run in flight. Its failure is of no interest any more; a real answer that it still gives
     /// is judged like any other.
     StopRun,
-    /// Send the deliveries of this claim again.
+    /// Send the delivery whose fate is unknown again, after a pause and once the platform answers.
     Resend {
         /// The claim.
         claim: u32,

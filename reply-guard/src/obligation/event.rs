@@ -16,6 +16,12 @@ pub enum Event {
     Failed(String),
     /// The turn's content could not be read. The text is for the operator.
     Unreadable(String),
+    /// There is text to show of the run in flight, and no message to show it in; see
+    /// [`DraftPlace::New`](crate::DraftPlace::New).
+    Draft {
+        /// All the text so far.
+        text: String,
+    },
     /// Time has passed; see [`Obligation::wake_at`](crate::Obligation::wake_at).
     Tick,
     /// An attempt to deliver this claim is about to send its first byte.
@@ -26,6 +32,11 @@ pub enum Event {
     /// The attempt ended, and the platform certainly accepted no part of this claim. It will be tried
     /// again, unless something better has come meanwhile.
     NotSent {
+        /// The claim.
+        claim: u32,
+    },
+    /// The platform acknowledged a part of this claim, and not the last one.
+    PartDelivered {
         /// The claim.
         claim: u32,
     },

@@ -97,9 +97,12 @@ impl Obligation {
     }
 
     pub(super) fn put_forward(&mut self, body: Body, via: Via, rank: End, step: &mut Step<'_>) {
-        let replaces = self.debt.as_ref().map(|debt| debt.messages.clone()).unwrap_or_default();
-        let signal = self.clear(body, via, replaces, step);
-        self.state = State::Claimed { signal: signal.0, via: signal.1, rank, attempted: false, resent: false };
+        let mut replaces = self.debt.as_ref().map(|debt| debt.messages.clone()).unwrap_or_default();
+        replaces.extend(
+            self.draft_message().filter(|draft| !replaces.iter().any(|other| other == draft)).map(str::to_owned),
+        );
+        let (signal, via) = self.clear(body, via, replaces, step);
+        self.state = State::Claimed { signal, via, rank, attempted: false, resent: false, partly: false };
     }
 
     fn clear(&mut self, body: Body, via: Via, replaces: Vec<String>, step: &mut Step<'_>) -> (crate::SignalKind, Via) {
@@ -165,7 +168,7 @@ impl Obligation {
         }
         match &self.state {
             State::Open | State::Deferred => {}
-            State::Claimed { rank: End::Deferral, attempted: false, .. } => self.withdraw(step),
+            State::Claimed { rank: End::Deferral, attempted: false, .. } if !self.in_doubt => self.withdraw(step),
             _ => return,
         }
         self.work = Work::Idle;
@@ -190,7 +193,7 @@ impl Obligation {
         match body {
             Some(body) => {
                 self.clear(body, Via::LateAnswer, Vec::new(), step);
-                self.late = Some(Late::Sending { resent: false });
+                self.late = Some(Late::Sending);
             }
             None => candidate.suppress("a fallback had already been sent".to_owned(), step),
         }

@@ -12,14 +12,15 @@ struct InFlight {
     signal: SignalKind,
     via: Via,
     resent: bool,
+    partly: bool,
 }
 
 impl Obligation {
     /// The claim that is on its way, when `claim` is it.
     fn in_flight(&self, claim: u32) -> Option<InFlight> {
         match &self.state {
-            State::Claimed { signal, via, resent, .. } if claim == self.claims => {
-                Some(InFlight { signal: *signal, via: via.clone(), resent: *resent })
+            State::Claimed { signal, via, resent, partly, .. } if claim == self.claims => {
+                Some(InFlight { signal: *signal, via: via.clone(), resent: *resent, partly: *partly })
             }
             _ => None,
         }
@@ -31,9 +32,18 @@ impl Obligation {
         }
     }
 
+    pub(super) const fn part_delivered(&mut self, claim: u32) {
+        if let (true, State::Claimed { partly, .. }) = (claim == self.claims, &mut self.state) {
+            *partly = true;
+        }
+    }
+
     pub(super) fn not_sent(&mut self, claim: u32, step: &mut Step<'_>) {
-        let State::Claimed { attempted, rank, .. } = &mut self.state else { return };
-        if claim != self.claims || self.in_doubt {
+        let State::Claimed { attempted, rank, resent, .. } = &mut self.state else { return };
+        // An earlier attempt may have been seen: the platform will say which message it is, or nobody can. Then a
+        // deferral holds nothing better up.
+        let is_lost_deferral = *rank == End::Deferral && *resent;
+        if claim != self.claims || (self.in_doubt && !is_lost_deferral) {
             return;
         }
         *attempted = false;
@@ -70,6 +80,7 @@ impl Obligation {
     pub(super) fn refused(&mut self, claim: u32, reason: String, step: &mut Step<'_>) {
         match self.in_flight(claim) {
             // Where a resend cannot show twice, its refusal says that nothing was accepted before.
+            Some(in_flight) if in_flight.partly => self.cut_short(&reason, step),
             Some(in_flight) => self.not_delivered(&in_flight, in_flight.resent, reason, step),
             None => self.late_failed(claim, reason, step),
         }
@@ -77,11 +88,15 @@ impl Obligation {
 
     pub(super) fn expired(&mut self, claim: u32, reason: String, step: &mut Step<'_>) {
         match self.in_flight(claim) {
+            Some(in_flight) if in_flight.partly => self.cut_short(&reason, step),
             Some(in_flight)
                 if in_flight.signal == SignalKind::Deferral
                     || self.pending.is_some()
                     || self.cancelled_by.is_some() =>
             {
+                if self.in_doubt && in_flight.signal == SignalKind::Deferral {
+                    self.deferral_lost();
+                }
                 self.not_delivered(&in_flight, self.in_doubt, reason, step);
             }
             Some(_) => self.give_up(reason, step),
@@ -117,6 +132,20 @@ impl Obligation {
         }
     }
 
+    /// The person has seen a part of the claim, and the rest will not be delivered: they are told so.
+    fn cut_short(&mut self, reason: &str, step: &mut Step<'_>) {
+        self.reopen();
+        if let Some(by) = self.cancelled_by.take() {
+            return self.settle(Settlement::Cancelled { by });
+        }
+        if let Some(pending) = self.pending.take() {
+            pending.suppress("a part of another answer was seen before".to_owned(), step);
+        }
+        // What was shown before became the part that was seen.
+        (self.debt, self.draft) = (None, None);
+        self.say_that_it_was_cut(reason, step);
+    }
+
     /// Whether the end that waits may be sent although the claim before it may have been seen.
     fn may_follow_unseen(&self, in_flight: &InFlight, step: &Step<'_>) -> bool {
         matches!(in_flight.via, Via::Fallback { .. })
@@ -135,7 +164,10 @@ impl Obligation {
             return step.emit(Effect::Resend { claim, labelled: false });
         }
         let is_deferral = in_flight.signal == SignalKind::Deferral;
-        let hold = in_flight.resent || step.policy.on_unknown == OnUnknown::Hold;
+        if is_deferral {
+            self.deferral_lost();
+        }
+        let hold = step.policy.on_unknown == OnUnknown::Hold;
         if is_deferral && (hold || self.pending.is_some()) {
             step.emit(Effect::Withdraw { claim });
             return self.not_delivered(
@@ -145,45 +177,49 @@ impl Obligation {
                 step,
             );
         }
+        if hold && in_flight.partly {
+            return self.cut_short("the platform may or may not have accepted the next part; held for a person", step);
+        }
         if hold {
             return self.give_up("the platform may or may not have accepted it; held for a person".to_owned(), step);
         }
         if let State::Claimed { resent, attempted, .. } = &mut self.state {
-            (*resent, *attempted) = (true, true);
+            // A deferral that may have been seen holds up nothing better while it waits to be sent again.
+            (*resent, *attempted) = (true, !is_deferral);
         }
         step.emit(Effect::Resend { claim, labelled: step.policy.on_unknown == OnUnknown::Label });
     }
 
-    /// The late answer, when `claim` is it and it is on its way: whether it was already sent again.
-    fn late_in_flight(&mut self, claim: u32) -> Option<&mut bool> {
-        match &mut self.late {
-            Some(Late::Sending { resent }) if claim == self.claims => Some(resent),
-            _ => None,
-        }
+    /// Whether `claim` is the late answer, and it is on its way.
+    fn is_late_in_flight(&self, claim: u32) -> bool {
+        self.late == Some(Late::Sending) && claim == self.claims
     }
 
     fn late_delivered(&mut self, claim: u32) {
-        if self.late_in_flight(claim).is_some() {
+        if self.is_late_in_flight(claim) {
             self.late = Some(Late::Ended);
         }
     }
 
     fn late_failed(&mut self, claim: u32, reason: String, step: &mut Step<'_>) {
-        if self.late_in_flight(claim).is_some() {
+        if self.is_late_in_flight(claim) {
             self.late = Some(Late::Ended);
             step.emit(Effect::Suppress(Suppressed { what: End::Outcome, text: None, reason }));
         }
     }
 
     fn late_lost(&mut self, claim: u32, idempotent: bool, step: &mut Step<'_>) {
-        let Some(resent) = self.late_in_flight(claim) else { return };
-        if idempotent {
-            step.emit(Effect::Resend { claim, labelled: false });
-        } else if *resent || step.policy.on_unknown == OnUnknown::Hold {
-            self.late_failed(claim, "the platform may or may not have accepted the late answer".to_owned(), step);
-        } else {
-            *resent = true;
-            step.emit(Effect::Resend { claim, labelled: step.policy.on_unknown == OnUnknown::Label });
+        if !self.is_late_in_flight(claim) {
+            return;
         }
+        if !idempotent && step.policy.on_unknown == OnUnknown::Hold {
+            return self.late_failed(
+                claim,
+                "the platform may or may not have accepted the late answer".to_owned(),
+                step,
+            );
+        }
+        let labelled = !idempotent && step.policy.on_unknown == OnUnknown::Label;
+        step.emit(Effect::Resend { claim, labelled });
     }
 }

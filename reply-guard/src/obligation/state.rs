@@ -22,6 +22,9 @@ pub enum State {
         attempted: bool,
         /// Whether it was already sent again after an unknown result.
         resent: bool,
+        /// Whether a part of it was delivered.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        partly: bool,
     },
     /// A deferral was shown: the answer is a debt.
     Deferred,

@@ -1,6 +1,7 @@
 //! Every rule of the promise, one event at a time. `tests/model.rs` tries them in every order.
 
 mod deferrals;
+mod drafts;
 mod ladder;
 mod late;
 mod merging;
@@ -150,6 +151,12 @@ impl Turn {
         self.on(Event::Delivered { claim: self.claim(), messages: vec![message.to_owned()] })
     }
 
+    /// The first part of the latest claim is attempted and acknowledged.
+    fn begun(&mut self) -> Vec<String> {
+        self.attempted();
+        self.on(Event::PartDelivered { claim: self.claim() })
+    }
+
     fn refused(&mut self) -> Vec<String> {
         self.attempted();
         self.on(Event::Refused { claim: self.claim(), reason: "403".to_owned() })
@@ -201,6 +208,7 @@ fn told(effect: &Effect) -> String {
             let late = if *via == Via::LateAnswer { "late " } else { "" };
             format!("send {late}{claim}{replaces}: {words}")
         }
+        Effect::Draft(draft) => format!("draft {}", draft.get().text),
         Effect::Withdraw { claim } => format!("withdraw {claim}"),
         Effect::Run { agent: None, attempt } => format!("run {attempt}"),
         Effect::Run { agent: Some(agent), attempt } => format!("run {agent} {attempt}"),

@@ -114,8 +114,10 @@ impl Obligation {
                     }
                     step.emit(Effect::RunAgain);
                 }
-                Work::Waiting | Work::Running if may_defer => self.defer(None, answer_by, step),
-                Work::Idle | Work::Waiting | Work::Running => {
+                // Its run comes, however long it has to wait for it.
+                Work::Waiting => {}
+                Work::Running if may_defer => self.defer(None, answer_by, step),
+                Work::Idle | Work::Running => {
                     self.stop_work(step);
                     self.time_out("the debt of the deferral fell due", step);
                 }

@@ -40,6 +40,8 @@ fn world() -> World {
         idempotent: true,
         mishaps: 2,
         oddities: 1,
+        drafts: false,
+        parts: 1,
         bug: None,
     }
 }
@@ -99,6 +101,22 @@ fn where_the_ladder_has_several_rungs() {
     holds(World { mishaps: 0, oddities: 2, ..laddered(&[handoff(), say()]) });
 }
 
+/// D7, B13.
+#[test]
+fn where_drafts_are_messages() {
+    holds(World { drafts: true, ..world() });
+    holds(World { drafts: true, ..ambiguous(OnUnknown::Label) });
+    holds(World { drafts: true, oddities: 0, ..laddered(&[handoff(), say()]) });
+}
+
+/// K6.
+#[test]
+fn where_answers_take_several_messages() {
+    holds(World { parts: 2, ..world() });
+    holds(World { parts: 2, ..ambiguous(OnUnknown::Label) });
+    holds(World { parts: 2, ..ambiguous(OnUnknown::Hold) });
+}
+
 /// D11.
 #[test]
 fn where_deferrals_are_repeated() {
@@ -144,6 +162,28 @@ fn a_claim_that_is_stored_without_its_deliveries_is_found() {
 #[test]
 fn a_stuck_run_without_a_deadline_is_found() {
     breaks("never none at rest", Bug::ForgetsTheClock, world());
+}
+
+/// D7.
+#[test]
+fn a_draft_without_a_row_is_found() {
+    breaks(
+        "a draft leaves no copy without a label",
+        Bug::ForgetsDrafts,
+        World { drafts: true, oddities: 0, ..ambiguous(OnUnknown::Label) },
+    );
+}
+
+/// B1, D3.
+#[test]
+fn a_turn_that_is_given_up_while_it_waits_is_found() {
+    breaks("whoever waits is not given up", Bug::GivesUpWhoWaits, World { mishaps: 0, ..world() });
+}
+
+/// K6.
+#[test]
+fn an_answer_that_stops_in_the_middle_without_a_word_is_found() {
+    breaks("an answer that stops in the middle says so", Bug::StopsInTheMiddle, World { parts: 2, ..world() });
 }
 
 #[test]

@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use rejoinder_guard::{
-    Body, Decision, Effect, End, Event, Expectation, LateAnswer, Obligation, OnUnknown, Outcome, Policy, Reply,
-    Settlement, SignalKind, State, Timestamp, Via,
+    Body, Cause, Decision, Draft, DraftPlace, Effect, End, Event, Expectation, LateAnswer, Obligation, OnUnknown,
+    Outcome, Policy, Reply, Settlement, SignalKind, State, Timestamp, Via,
 };
 use stateright::{Model, Property};
 
@@ -31,6 +31,12 @@ pub(crate) enum Bug {
     ForgetsDebts,
     /// A refusal is taken for a receipt.
     TakesRefusalsForReceipts,
+    /// A draft is sent without a row: what became of it is not known after a loss or a crash.
+    ForgetsDrafts,
+    /// A turn that waits in line is ended as if its run had taken too long.
+    GivesUpWhoWaits,
+    /// The end of an answer in parts is taken for the end of its first part.
+    StopsInTheMiddle,
 }
 
 /// What is the same in every moment.
@@ -44,6 +50,10 @@ pub(crate) struct World {
     pub(crate) mishaps: u8,
     /// How often the agent or the person may do what nobody waits for.
     pub(crate) oddities: u8,
+    /// Whether runs show drafts, which are messages.
+    pub(crate) drafts: bool,
+    /// How many messages a reply takes.
+    pub(crate) parts: u8,
     pub(crate) bug: Option<Bug>,
 }
 
@@ -82,6 +92,13 @@ struct Row {
     claim: u32,
     kind: SignalKind,
     is_fallback: bool,
+    is_timeout: bool,
+    /// Whether it takes the place of what was shown before.
+    in_place: bool,
+    /// How many messages it still takes, after the one that is sent.
+    parts_left: u8,
+    /// How many messages of it arrived before the one that is sent.
+    arrived: u8,
     status: Status,
     withdrawn: bool,
     labelled: bool,
@@ -94,8 +111,12 @@ impl Row {
         self.seen != (0, 0)
     }
 
+    fn is_draft(&self) -> bool {
+        self.claim == Draft::CLAIM
+    }
+
     fn is_final(&self) -> bool {
-        self.kind != SignalKind::Deferral
+        self.kind != SignalKind::Deferral && !self.is_draft()
     }
 }
 
@@ -106,6 +127,8 @@ pub(crate) struct Moment {
     rows: Vec<Row>,
     now: Timestamp,
     run: Run,
+    /// Whether any run has begun.
+    has_run: bool,
     /// An end that is being decided on, and the obligation as it was read for that.
     deciding: Option<(Ending, Obligation)>,
     mishaps_left: u8,
@@ -124,9 +147,11 @@ pub(crate) enum Action {
     AgentEnds(Ending),
     DecideOnTheEnd,
     AgentSends,
+    AgentDrafts,
     PersonCancels,
     Attempt(usize),
     Deliver(usize),
+    DeliverPart(usize),
     Refuse(usize),
     Expire(usize),
     NotSent(usize),
@@ -146,7 +171,13 @@ impl Action {
     const fn is_optional(&self) -> bool {
         !matches!(
             self,
-            Self::Begin | Self::Tick | Self::DecideOnTheEnd | Self::Attempt(_) | Self::Deliver(_) | Self::ReportLost(_)
+            Self::Begin
+                | Self::Tick
+                | Self::DecideOnTheEnd
+                | Self::Attempt(_)
+                | Self::Deliver(_)
+                | Self::DeliverPart(_)
+                | Self::ReportLost(_)
         )
     }
 
@@ -176,10 +207,15 @@ impl World {
                     if matches!(signal.body, Body::Reply(_) | Body::React(_)) && !is_rung(&signal.via) {
                         moment.answers_told += 1;
                     }
+                    let is_reply = matches!(signal.body, Body::Reply(_));
                     moment.rows.push(Row {
                         claim: signal.claim,
                         kind: signal.kind(),
                         is_fallback: is_rung(&signal.via),
+                        is_timeout: matches!(signal.via, Via::Fallback { cause: Cause::Timeout, .. }),
+                        in_place: !signal.replaces.is_empty(),
+                        parts_left: if is_reply { self.parts - 1 } else { 0 },
+                        arrived: 0,
                         status: Status::Waiting,
                         withdrawn: false,
                         labelled: false,
@@ -190,6 +226,19 @@ impl World {
                         self.decide(moment, Event::Delivered { claim: moment.obligation.claims(), messages });
                     }
                 }
+                Effect::Draft(_) => moment.rows.push(Row {
+                    claim: Draft::CLAIM,
+                    kind: SignalKind::Reply,
+                    is_fallback: false,
+                    is_timeout: false,
+                    in_place: false,
+                    parts_left: 0,
+                    arrived: 0,
+                    status: Status::Waiting,
+                    withdrawn: false,
+                    labelled: false,
+                    seen: (0, 0),
+                }),
                 Effect::Withdraw { claim } if !self.has(Bug::SkipsWithdraw) => {
                     for row in of_claim(moment, claim) {
                         row.withdrawn = true;
@@ -199,7 +248,7 @@ impl World {
                     }
                 }
                 Effect::Resend { claim, labelled } => {
-                    for row in of_claim(moment, claim) {
+                    for row in of_claim(moment, claim).filter(|row| !row.withdrawn) {
                         row.status = Status::Waiting;
                         row.labelled = labelled;
                     }
@@ -208,7 +257,7 @@ impl World {
                     let claim = moment.obligation.claims();
                     of_claim(moment, claim).for_each(|row| row.status = Status::Dead);
                 }
-                Effect::Run { .. } => moment.run = Run::Going,
+                Effect::Run { .. } => (moment.run, moment.has_run) = (Run::Going, true),
                 Effect::StopRun => moment.run = Run::Stopped,
                 Effect::Suppress(suppressed) if suppressed.what == End::Outcome => moment.answers_told += 1,
                 Effect::RunAgain | Effect::Suppress(_) | Effect::Withdraw { .. } => {}
@@ -216,9 +265,26 @@ impl World {
         }
     }
 
+    /// What is known as the first message of a row is sent: the draft's place is taken, or it may be a copy of it.
+    fn address(&self, moment: &mut Moment, index: usize) {
+        let (message, is_lost) = (moment.obligation.draft_message().is_some(), moment.obligation.has_lost_message());
+        let row = &mut moment.rows[index];
+        if row.is_draft() || row.kind == SignalKind::Reaction || row.arrived > 0 {
+            return;
+        }
+        row.in_place |= message;
+        row.labelled |= is_lost && row.is_final() && self.policy.on_unknown == OnUnknown::Label;
+    }
+
     /// The platform carries the row out.
     fn execute(&self, row: &mut Row) {
-        if self.idempotent && row.is_seen() {
+        // The place of an earlier message is taken as often as one likes.
+        let is_again = row.is_seen() && row.arrived == 0;
+        if is_again && (self.idempotent || row.in_place) {
+            return;
+        }
+        if row.arrived > 0 {
+            // What came before it is what is counted.
             return;
         }
         if row.labelled {
@@ -232,6 +298,15 @@ impl World {
         let stored = serde_json::to_string(&moment.obligation).expect("an obligation is plain data");
         moment.obligation = serde_json::from_str(&stored).expect("what was stored can be read");
         moment.run = Run::None;
+        if self.has(Bug::ForgetsDrafts) {
+            moment.rows.iter_mut().filter(|row| row.is_draft()).for_each(|row| {
+                if executed && row.status == Status::InFlight {
+                    self.execute(row);
+                }
+                row.status = Status::Dead;
+            });
+            self.decide(moment, Event::Refused { claim: Draft::CLAIM, reason: "forgotten".to_owned() });
+        }
         moment.deciding = None;
         for row in &mut moment.rows {
             if row.status == Status::InFlight {
@@ -300,6 +375,7 @@ impl Model for World {
             rows: Vec::new(),
             now,
             run: Run::None,
+            has_run: false,
             deciding: None,
             mishaps_left: self.mishaps,
             oddities_left: self.oddities,
@@ -321,6 +397,9 @@ impl Model for World {
             use Ending::{Defer, Fail, React, Reply, Silent};
             actions.extend([Reply, React, Defer, Silent, Fail].map(Action::AgentEnds));
         }
+        if self.drafts && moment.run == Run::Going && moment.obligation.draft_place() == DraftPlace::New {
+            actions.push(Action::AgentDrafts);
+        }
         if moment.oddities_left > 0 {
             if moment.run == Run::Stopped && moment.deciding.is_none() {
                 use Ending::{Fail, Reply, Silent};
@@ -340,9 +419,10 @@ impl Model for World {
             actions.extend(in_flight.map(|_| Action::Crash { executed: true }));
         }
         if let Some(row) = in_flight {
-            actions.push(Action::Deliver(row));
+            let is_last = moment.rows[row].parts_left == 0 || self.has(Bug::StopsInTheMiddle);
+            actions.push(if is_last { Action::Deliver(row) } else { Action::DeliverPart(row) });
             // What an idempotent platform has accepted it accepts again.
-            let accepted = self.idempotent && moment.rows[row].is_seen();
+            let accepted = self.idempotent && moment.rows[row].is_seen() && moment.rows[row].arrived == 0;
             if moment.mishaps_left > 0 {
                 actions.extend([Action::Expire(row), Action::NotSent(row)]);
                 actions.extend([true, false].map(|executed| Action::LoseResponse { row, executed }));
@@ -368,6 +448,9 @@ impl Model for World {
             Action::Tick => {
                 next.now = next.now.max(last.obligation.wake_at()?);
                 self.decide(&mut next, Event::Tick);
+                if self.has(Bug::GivesUpWhoWaits) && last.obligation.is_waiting() {
+                    self.decide(&mut next, Event::Cancelled { by: "the clock".to_owned() });
+                }
             }
             Action::AgentEnds(ending) => {
                 if next.run == Run::Stopped {
@@ -385,11 +468,13 @@ impl Model for World {
                 next.answers += 1;
                 self.decide(&mut next, Event::Sent(Reply::text("the agent's own words")));
             }
+            Action::AgentDrafts => self.decide(&mut next, Event::Draft { text: "half".to_owned() }),
             Action::PersonCancels => {
                 next.oddities_left -= 1;
                 self.decide(&mut next, Event::Cancelled { by: "cancel".to_owned() });
             }
             Action::Attempt(row) => {
+                self.address(&mut next, row);
                 next.rows[row].status = Status::InFlight;
                 self.decide(&mut next, Event::Attempted { claim: claim(row) });
             }
@@ -397,6 +482,13 @@ impl Model for World {
                 self.execute(&mut next.rows[row]);
                 next.rows[row].status = Status::Delivered;
                 self.decide(&mut next, Event::Delivered { claim: claim(row), messages: vec!["m".to_owned()] });
+            }
+            Action::DeliverPart(row) => {
+                self.execute(&mut next.rows[row]);
+                let part = &mut next.rows[row];
+                (part.status, part.labelled) = (Status::Waiting, false);
+                (part.parts_left, part.arrived) = (part.parts_left - 1, part.arrived + 1);
+                self.decide(&mut next, Event::PartDelivered { claim: claim(row) });
             }
             Action::RepeatReceipt(row) => {
                 next.oddities_left -= 1;
@@ -418,7 +510,10 @@ impl Model for World {
             Action::NotSent(row) => {
                 let withdrawn = next.rows[row].withdrawn;
                 next.rows[row].status = if withdrawn { Status::Dead } else { Status::Waiting };
-                self.decide(&mut next, Event::NotSent { claim: claim(row) });
+                // Of a later part nothing is said: the ones before it were seen.
+                if last.rows[row].arrived == 0 {
+                    self.decide(&mut next, Event::NotSent { claim: claim(row) });
+                }
             }
             Action::LoseResponse { row, executed } => {
                 if executed {
@@ -444,6 +539,9 @@ impl Model for World {
             Property::always("a dead letter has a reason outside", dead_letters_are_the_platforms),
             Property::always("every debt is paid or a dead letter", debts_are_paid),
             Property::always("no answer is dropped silently", no_answer_is_dropped),
+            Property::always("a draft leaves no copy without a label", drafts_leave_no_copy),
+            Property::always("whoever waits is not given up", waiting_ends_no_turn),
+            Property::always("an answer that stops in the middle says so", no_answer_stops_silently),
             Property::always("the guard does not wait for the past", wakes_are_served),
         ]
     }
@@ -455,18 +553,45 @@ fn never_two(world: &World, moment: &Moment) -> bool {
     let seen = |fallback: bool| {
         moment.rows.iter().filter(move |row| row.is_final() && row.is_seen() && row.is_fallback == fallback)
     };
-    let (fallbacks, answers) = (seen(true).count(), seen(false).count());
+    // Of an answer that stopped in the middle a part was seen: what comes after it is the signal.
+    let was_cut = |row: &&Row| row.status == Status::Dead && row.arrived > 0;
+    let (fallbacks, answers) = (seen(true).count(), seen(false).filter(|row| !was_cut(row)).count());
     let may_follow = world.policy.late_answer == LateAnswer::Deliver;
     let copies = |row: &Row| match world.policy.on_unknown {
-        _ if world.idempotent => row.seen == (1, 0),
-        OnUnknown::Hold => row.seen == (1, 0),
-        OnUnknown::Label => row.seen.0 <= 1 && row.seen.1 <= 1,
-        OnUnknown::Resend => row.seen.0 <= 2 && row.seen.1 == 0,
+        // The one copy has a label where a draft may stand beside it.
+        _ if world.idempotent => row.seen.0 + row.seen.1 == 1,
+        OnUnknown::Hold => row.seen.0 + row.seen.1 == 1,
+        OnUnknown::Label => row.seen.0 <= 1,
+        OnUnknown::Resend => row.seen.1 == 0,
     };
     fallbacks <= 1
         && answers <= 1
         && (may_follow || fallbacks + answers <= 1)
         && seen(true).chain(seen(false)).all(copies)
+}
+
+/// A draft whose message nothing took the place of is followed by an answer that says that it may be a copy.
+fn drafts_leave_no_copy(world: &World, moment: &Moment) -> bool {
+    let is_deferral_left = |row: &Row| !row.is_final() && !row.is_draft() && row.status == Status::Dead;
+    let is_orphan = moment.rows.iter().any(|row| (row.is_draft() || is_deferral_left(row)) && row.is_seen());
+    let is_beside = |row: &Row| !row.in_place || moment.obligation.has_lost_message();
+    let unlabelled = |row: &Row| row.is_final() && row.kind == SignalKind::Reply && is_beside(row) && row.seen.0 > 0;
+    let may_be = world.policy.on_unknown != OnUnknown::Label && !world.idempotent;
+    let was_cut = moment.rows.iter().any(|row| row.arrived > 0);
+    !is_orphan || may_be || was_cut || !moment.rows.iter().any(unlabelled)
+}
+
+/// The words about an agent that took too long are about a run.
+fn waiting_ends_no_turn(_: &World, moment: &Moment) -> bool {
+    let is_called_off =
+        |state: &State| matches!(state, State::Settled(Settlement::Cancelled { by }) if by == "the clock");
+    moment.has_run || !(moment.rows.iter().any(|row| row.is_timeout) || is_called_off(moment.obligation.state()))
+}
+
+/// Where a part was seen and the rest was not, the words about it were seen, or the turn is a dead letter.
+fn no_answer_stops_silently(_: &World, moment: &Moment) -> bool {
+    let is_cut = |row: &Row| row.is_final() && row.status == Status::Delivered && row.parts_left > 0;
+    !(matches!(moment.obligation.state(), State::Settled(Settlement::Signal { .. })) && moment.rows.iter().any(is_cut))
 }
 
 /// When nothing is left to happen, nothing is owed.

@@ -219,7 +219,7 @@ class Control:
 
     def _token(self, given: Given) -> Any:
         """Reset the token: the old one is worth nothing from now on."""
-        self._world.token = given.get("token") or "reset." + self._world.token
+        self._world.token = given.get("token") or self._world.token + "-reset"
         self._gateway.act({"do": "close", "code": 4004})
         return {"token": self._world.token}
 

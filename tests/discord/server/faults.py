@@ -34,9 +34,13 @@ class Fault:
     times: int | None
     #: How many calls it lets pass first.
     skip: int
+    #: Only calls with these words in their JSON.
+    words: str
     kind: str
     #: Seconds before anything else happens.
     delay: float
+    #: Seconds between what it does and its answer.
+    pause: float
     #: Whether the call is executed all the same.
     executed: bool
     options: dict[str, Any]
@@ -54,15 +58,17 @@ class Fault:
             route=pattern(given.get("route", "**")),
             times=None if times == 0 else int(times),
             skip=int(given.get("skip", 0)),
+            words=given.get("words", ""),
             kind=kind,
             delay=float(given.get("delay", 0)),
+            pause=float(given.get("pause", 0)),
             executed=bool(given.get("executed", kind in ("drop", "delay", "hang"))),
             options=given,
         )
 
-    def matches(self, method: str, path: str) -> bool:
+    def matches(self, method: str, path: str, text: str) -> bool:
         """Whether it is about this call."""
-        return self.method in (None, method) and self.route.fullmatch(path) is not None
+        return self.method in (None, method) and self.route.fullmatch(path) is not None and self.words in text
 
 
 class Faults:
@@ -83,10 +89,10 @@ class Faults:
         """Take back one fault, or all."""
         self._waiting = [fault for fault in self._waiting if number not in (None, fault.number)]
 
-    def take(self, method: str, path: str) -> Fault | None:
+    def take(self, method: str, path: str, text: str) -> Fault | None:
         """Take the fault that hits this call, if there is one."""
         for fault in self._waiting:
-            if not fault.matches(method, path):
+            if not fault.matches(method, path, text):
                 continue
             if fault.skip > 0:
                 fault.skip -= 1

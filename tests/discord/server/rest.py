@@ -83,7 +83,8 @@ class Rest:
             raise BackendError(400, 50041, "Invalid API version")
         if self.limits.banned:
             return ban()
-        fault = self._faults.take(method, path)
+        text = "" if request.content_type.startswith("multipart/") else await request.text()
+        fault = self._faults.take(method, path, text)
         if fault is not None:
             call["fault"] = fault.kind
             if fault.delay > 0:
@@ -104,6 +105,9 @@ class Rest:
         response: web.StreamResponse | None = None
         if fault is None or fault.executed:
             response = self._execute(call, body, files, headers)
+            if fault is not None and fault.pause > 0:
+                self._world.changes.happened()
+                await asyncio.sleep(fault.pause)
         if fault is not None and fault.kind != "delay":
             return await _spoil(request, call, fault)
         assert response is not None

@@ -52,6 +52,11 @@ impl Fault {
         self.with("skip", json!(calls))
     }
 
+    /// Happens only to calls with these words in their JSON.
+    pub fn saying(self, words: &str) -> Self {
+        self.with("words", json!(words))
+    }
+
     /// Happens this long after the call came.
     pub fn late(self, delay: Duration) -> Self {
         self.with("delay", json!(delay.as_secs_f64()))
@@ -111,6 +116,11 @@ impl Aim {
     /// The call is executed, and answered this much later.
     pub fn delayed(self, delay: Duration) -> Fault {
         self.fault("delay").late(delay)
+    }
+
+    /// The call is executed at once, and answered this much later.
+    pub fn answered_late(self, pause: Duration) -> Fault {
+        self.fault("delay").with("pause", json!(pause.as_secs_f64()))
     }
 
     /// The call is executed and never answered.

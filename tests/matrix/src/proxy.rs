@@ -1,8 +1,10 @@
 //! A way to the homeserver on which everything can go wrong.
 
 use std::{
-    net::Ipv4Addr,
+    io,
+    net::{Ipv4Addr, SocketAddr},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use axum::{
@@ -14,7 +16,11 @@ use axum::{
 };
 use futures_util::stream;
 use serde_json::Value;
-use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
+use tokio::{
+    net::{TcpListener, TcpSocket},
+    sync::watch,
+    task::JoinHandle,
+};
 
 use crate::{PATIENCE, client};
 
@@ -31,14 +37,25 @@ pub enum Fault {
         /// The body.
         body: Value,
     },
+    /// It is passed on, and this is the answer.
+    AnswerAfter {
+        /// The status.
+        status: u16,
+        /// The body.
+        body: Value,
+    },
     /// It is passed on, and the answer is lost.
     LoseAnswer,
+    /// It is passed on, and the answer comes this much later.
+    SlowAnswer(Duration),
     /// It is passed on, and nobody answers.
     KeepAnswer,
     /// It is said to be done, and passed on when [`Proxy::release`] is called.
     Hold,
     /// It is not passed on, and nobody answers.
     Stall,
+    /// It is not passed on, and the connection ends.
+    Reset,
 }
 
 /// A call that was made.
@@ -91,6 +108,7 @@ struct Shared {
     client: reqwest::Client,
     inner: Mutex<Inner>,
     calls: watch::Sender<Vec<Call>>,
+    is_open: watch::Sender<bool>,
 }
 
 impl Shared {
@@ -145,12 +163,9 @@ impl Proxy {
             client: client(),
             inner: Mutex::default(),
             calls: watch::Sender::new(Vec::new()),
+            is_open: watch::Sender::new(true),
         });
-        let router = Router::new().fallback(handle).with_state(Arc::clone(&shared));
-        let task = tokio::spawn(async move {
-            // It ends when the test aborts it.
-            let _ = axum::serve(listener, router).await;
-        });
+        let task = tokio::spawn(serve(Arc::clone(&shared), address, listener));
         Self { url: format!("http://{address}"), shared, task }
     }
 
@@ -178,6 +193,16 @@ impl Proxy {
     fn fails_with(&self, method: &str, path: &str, words: &str, first: usize, times: usize, fault: Fault) {
         let (method, path, words) = (method.to_owned(), path.to_owned(), words.to_owned());
         self.shared.inner().rules.push(Rule { method, path, words, fault, first, times });
+    }
+
+    /// From now on nobody gets through: connections end, and new ones are refused.
+    pub fn closes(&self) {
+        self.shared.is_open.send_replace(false);
+    }
+
+    /// Takes back [`closes`](Self::closes).
+    pub fn opens(&self) {
+        self.shared.is_open.send_replace(true);
     }
 
     /// Nothing goes wrong any more.
@@ -223,7 +248,46 @@ impl Drop for Proxy {
     }
 }
 
+/// Listens while the way is open. It ends when the test aborts it.
+async fn serve(shared: Arc<Shared>, address: SocketAddr, mut listener: TcpListener) {
+    let mut is_open = shared.is_open.subscribe();
+    loop {
+        let router = Router::new().fallback(handle).with_state(Arc::clone(&shared));
+        tokio::select! {
+            _ = axum::serve(listener, router) => {}
+            _ = is_open.wait_for(|open| !open) => {}
+        }
+        // A socket that is bound and does not listen keeps the port, and the system refuses for us.
+        let holder = loop {
+            match bound(address) {
+                Ok(holder) => break holder,
+                Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+        };
+        // Who could open it is gone only when this task is.
+        let _ = is_open.wait_for(|open| *open).await;
+        listener = holder.listen(1024).expect("the port is ours");
+    }
+}
+
+fn bound(address: SocketAddr) -> io::Result<TcpSocket> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    Ok(socket)
+}
+
+/// Answers a call, or ends its connection once the way is closed.
 async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let mut is_open = shared.is_open.subscribe();
+    tokio::select! {
+        biased;
+        _ = is_open.wait_for(|open| !open) => broken(),
+        response = answered(Arc::clone(&shared), request) => response,
+    }
+}
+
+async fn answered(shared: Arc<Shared>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
     let body = to_bytes(body, MOST).await.unwrap_or_default();
@@ -249,12 +313,18 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
             record(&held, 0, Value::Null);
             std::future::pending().await
         }
+        Some(Fault::Reset) => {
+            record(&held, 0, Value::Null);
+            broken()
+        }
         fault => match shared.pass_on(&held).await {
             Err(error) => answer(502, error.to_string()),
             Ok((status, headers, bytes)) => {
                 record(&held, status.as_u16(), json(&bytes));
                 match fault {
                     None => {}
+                    Some(Fault::SlowAnswer(time)) => tokio::time::sleep(time).await,
+                    Some(Fault::AnswerAfter { status, body }) => return answer(status, body.to_string()),
                     Some(Fault::KeepAnswer) => std::future::pending().await,
                     Some(_) => return broken(),
                 }
@@ -278,7 +348,84 @@ fn answer(status: u16, body: String) -> Response {
     response
 }
 
-/// An answer whose connection breaks.
+/// No answer: the connection ends before the first byte of one.
 fn broken() -> Response {
     Response::new(Body::from_stream(stream::once(async { Err::<Bytes, _>(std::io::Error::other("broken")) })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A way to a server that says "hello" to everything, and how often that was asked.
+    async fn way() -> (Proxy, watch::Receiver<usize>) {
+        let asked = watch::Sender::new(0);
+        let (listener, counted) =
+            (TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port"), asked.subscribe());
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let says_hello = async move || {
+            asked.send_modify(|asked| *asked += 1);
+            "hello"
+        };
+        let router = Router::new().fallback(says_hello);
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        (Proxy::start(&url).await, counted)
+    }
+
+    #[tokio::test]
+    async fn a_reset_is_a_call_that_was_not_passed_on() {
+        let ((way, asked), client) = (way().await, client());
+        way.fails("GET", "/a", 2, Fault::Reset);
+        for _ in 0..2 {
+            let error = client.get(format!("{}/a", way.url())).send().await.expect_err("it is not answered");
+            assert!(!error.is_connect(), "{error:?}");
+        }
+        assert_eq!(*asked.borrow(), 0);
+        let answer = client.get(format!("{}/a", way.url())).send().await.expect("it is answered");
+        assert_eq!(answer.text().await.expect("a text"), "hello");
+    }
+
+    #[tokio::test]
+    async fn a_lost_answer_is_no_answer_at_all() {
+        let ((way, asked), client) = (way().await, client());
+        way.fails("GET", "/a", 1, Fault::LoseAnswer);
+        client.get(format!("{}/a", way.url())).send().await.expect_err("it is not answered");
+        assert_eq!(*asked.borrow(), 1);
+    }
+
+    #[tokio::test]
+    async fn an_answer_can_be_another_one_or_late() {
+        let ((way, asked), client) = (way().await, client());
+        let late = Duration::from_millis(200);
+        way.fails("GET", "/a", 1, Fault::AnswerAfter { status: 502, body: "Bad Gateway".into() });
+        way.fails("GET", "/a", 1, Fault::SlowAnswer(late));
+        let get = async || client.get(format!("{}/a", way.url())).send().await.expect("it is answered");
+        assert_eq!(get().await.status(), 502);
+        assert_eq!(*asked.borrow(), 1);
+        let begun = std::time::Instant::now();
+        assert_eq!(get().await.text().await.expect("a text"), "hello");
+        assert!(begun.elapsed() >= late);
+    }
+
+    #[tokio::test]
+    async fn a_way_that_is_closed_refuses_and_is_found_again() {
+        let ((way, asked), client) = (way().await, client());
+        way.fails("GET", "/stalls", 1, Fault::Stall);
+        let stalled = tokio::spawn(client.get(format!("{}/stalls", way.url())).send());
+        way.until("it stalls", |call| call.path == "/stalls").await;
+        way.closes();
+        stalled.await.expect("it ends").expect_err("a call under way ends");
+        // The listener closes a moment later.
+        let refused = loop {
+            match client.get(way.url()).send().await {
+                Err(error) if error.is_connect() => break error,
+                other => assert!(other.is_err(), "somebody got through"),
+            }
+        };
+        assert!(format!("{refused:?}").contains("refused"), "{refused:?}");
+        assert_eq!(*asked.borrow(), 0);
+        way.opens();
+        while client.get(way.url()).send().await.is_err() {}
+        assert_eq!(*asked.borrow(), 1);
+    }
 }

@@ -100,10 +100,18 @@ impl TelegramDouble {
         self.address.port()
     }
 
-    /// The token that it takes.
+    /// The token that it takes, unless it was [reset](Self::reset_token).
     #[must_use]
     pub fn token(&self) -> &str {
         &self.shared.token
+    }
+
+    /// Resets the bot's token, as BotFather does: what was is worth nothing from now on. Gives the new one.
+    #[must_use]
+    pub fn reset_token(&self) -> String {
+        let token = self.shared.reset_token();
+        self.shared.disconnect();
+        token
     }
 
     /// The bot whose token that is.

@@ -22,6 +22,9 @@ pub struct Fault {
     /// Only calls that name this chat.
     #[serde(default)]
     pub chat: Option<i64>,
+    /// Only calls with these words in their `text`.
+    #[serde(default)]
+    pub words: Option<String>,
     /// So often; none is forever.
     #[serde(default = "once")]
     pub times: Option<u32>,
@@ -56,7 +59,7 @@ fn once() -> Option<u32> {
 
 impl Fault {
     fn new(effect: Effect) -> Self {
-        Self { effect, method: None, chat: None, times: once() }
+        Self { effect, method: None, chat: None, words: None, times: once() }
     }
 
     /// Executed; the connection is closed instead of an answer.
@@ -127,6 +130,13 @@ impl Fault {
         self
     }
 
+    /// Only for calls with these words in their text.
+    #[must_use]
+    pub fn saying(mut self, words: &str) -> Self {
+        self.words = Some(words.to_owned());
+        self
+    }
+
     /// So often, then never again.
     #[must_use]
     pub fn times(mut self, times: u32) -> Self {
@@ -141,9 +151,10 @@ impl Fault {
         self
     }
 
-    fn hits(&self, method: &str, chat: Option<i64>) -> bool {
+    fn hits(&self, method: &str, chat: Option<i64>, text: &str) -> bool {
         self.method.as_deref().is_none_or(|it| it.eq_ignore_ascii_case(method))
             && self.chat.is_none_or(|it| chat == Some(it))
+            && self.words.as_deref().is_none_or(|it| text.contains(it))
     }
 }
 
@@ -183,8 +194,8 @@ impl Faults {
     }
 
     /// The first that hits this call; it counts.
-    pub(crate) fn take(&mut self, method: &str, chat: Option<i64>) -> Option<Effect> {
-        let at = self.0.iter().position(|fault| fault.hits(method, chat))?;
+    pub(crate) fn take(&mut self, method: &str, chat: Option<i64>, text: &str) -> Option<Effect> {
+        let at = self.0.iter().position(|fault| fault.hits(method, chat, text))?;
         let fault = &mut self.0[at];
         let effect = fault.effect.clone();
         match &mut fault.times {

@@ -55,7 +55,7 @@ async fn serve(State(shared): State<Arc<Shared>>, ConnectInfo(line): ConnectInfo
         },
     };
     let Some((token, name)) = rest.split_once('/') else { return error(&ApiError::new(404, "Not Found")) };
-    if token != shared.token {
+    if !shared.takes(token) {
         return error(&ApiError::new(401, "Unauthorized"));
     }
     if download {
@@ -102,7 +102,7 @@ impl Exchange<'_> {
             let mut world = self.shared.lock();
             let chat = world.named_chat(params);
             let place = world.calls.began(self.name, || params.record(), chat);
-            match world.faults.take(self.name, chat) {
+            match world.faults.take(self.name, chat, &params.text("text").unwrap_or_default()) {
                 // Nearly always: all under one lock.
                 None => {
                     let answer = execute(&mut world);
@@ -193,7 +193,7 @@ impl Exchange<'_> {
         let (place, effect) = {
             let mut world = self.shared.lock();
             let place = world.calls.began(self.name, || params.record(), None);
-            let effect = world.faults.take(self.name, None);
+            let effect = world.faults.take(self.name, None, "");
             if let Some(effect) = &effect {
                 world.calls.faulted(place, effect.name());
             }
@@ -246,7 +246,7 @@ impl Exchange<'_> {
         let (place, effect) = {
             let mut world = self.shared.lock();
             let place = world.calls.began(self.name, || params.record(), None);
-            let effect = world.faults.take(self.name, None);
+            let effect = world.faults.take(self.name, None, "");
             if let Some(effect) = &effect {
                 world.calls.faulted(place, effect.name());
             }

@@ -36,7 +36,10 @@ pub enum Outage {
 pub(crate) struct Shared {
     world: Mutex<World>,
     pub(crate) signals: Arc<Signals>,
+    /// The token that was taken at first.
     pub(crate) token: String,
+    /// The token that is taken now.
+    valid: Mutex<String>,
     entry: watch::Sender<Entry>,
     unavailable: watch::Sender<bool>,
 }
@@ -44,7 +47,22 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(world: World, signals: Arc<Signals>, token: String) -> Self {
         let entry = watch::Sender::new(Entry { open: true, all: CancellationToken::new() });
-        Self { world: Mutex::new(world), signals, token, entry, unavailable: watch::Sender::new(false) }
+        let valid = Mutex::new(token.clone());
+        Self { world: Mutex::new(world), signals, token, valid, entry, unavailable: watch::Sender::new(false) }
+    }
+
+    /// Whether a token is taken.
+    pub(crate) fn takes(&self, token: &str) -> bool {
+        *self.valid.lock().unwrap_or_else(PoisonError::into_inner) == token
+    }
+
+    /// Takes another token from now on, which it gives.
+    pub(crate) fn reset_token(&self) -> String {
+        let mut valid = self.valid.lock().unwrap_or_else(PoisonError::into_inner);
+        let (id, secret) = valid.split_once(':').expect("a token is <id>:<secret>");
+        let (first, rest) = secret.split_at(1);
+        *valid = format!("{id}:{rest}{first}");
+        valid.clone()
     }
 
     /// Everything; not to be kept across an await.

@@ -12,6 +12,7 @@ mod files;
 mod interactions;
 mod limits;
 mod outages;
+mod promise;
 mod servers;
 mod setup;
 mod streaming;

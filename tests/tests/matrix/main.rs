@@ -11,6 +11,7 @@ mod failures;
 mod files;
 mod limits;
 mod outages;
+mod promise;
 mod rooms;
 mod setup;
 mod streaming;

@@ -13,9 +13,11 @@ enum Mode {
     Webhook,
 }
 
-/// A gateway that updates reach in this way, to be started.
+/// A gateway that updates reach in this way, to be started. Its answers come whole: what a crash leaves of one that grows
+/// is shown in `promise.rs`.
 fn reached_by(mode: Mode, double: &TelegramDouble, agent: &ScriptedAgent) -> Gateway {
     let builder = |keys: &str, port: Option<u16>| -> GatewayBuilder {
+        let keys = &format!("streaming = \"off\"\n{keys}");
         let mut builder = Gateway::builder();
         if let Some(port) = port {
             builder = builder.port(port);

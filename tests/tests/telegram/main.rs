@@ -11,6 +11,7 @@ mod files;
 mod groups;
 mod limits;
 mod outages;
+mod promise;
 mod streaming;
 
 use rejoinder_telegram_double::TelegramDouble;

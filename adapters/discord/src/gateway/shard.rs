@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use rand::Rng;
-use rejoinder_core::{Backoff, ChannelError};
+use rejoinder_core::{Backoff, ChannelError, Intake};
 use secrecy::ExposeSecret;
 use serde::Deserialize;
 use serenity::model::gateway::GatewayIntents;
@@ -34,6 +34,7 @@ const NO_CONTENT: &str = "the MESSAGE CONTENT INTENT is not switched on for the 
 /// Keeps a connection, and hands over what comes.
 pub(crate) struct Shard<'a> {
     discord: &'a Discord,
+    intake: &'a Intake,
     stored: Arc<StoredSeq>,
     queues: Queues,
     /// The session to take up again.
@@ -46,11 +47,12 @@ impl<'a> Shard<'a> {
     /// A shard that takes `session` up again, if there is one.
     pub(crate) const fn new(
         discord: &'a Discord,
+        intake: &'a Intake,
         stored: Arc<StoredSeq>,
         queues: Queues,
         session: Option<Session>,
     ) -> Self {
-        Self { discord, stored, queues, session, without_content: false }
+        Self { discord, intake, stored, queues, session, without_content: false }
     }
 }
 
@@ -112,7 +114,11 @@ impl Shard<'_> {
                         return Err(ChannelError::Unauthorized(error.to_string()));
                     }
                     self.fails(&format!("Discord cannot be asked for its gateway: {error}"));
-                    let pause = backoff.pause().max(error.pause().unwrap_or_default());
+                    let pause = match error.refusal() {
+                        Some(_) => backoff.pause(),
+                        None => backoff.pause_unreachable(),
+                    };
+                    let pause = pause.max(error.pause().unwrap_or_default());
                     if !self.discord.pause(pause, shutdown).await {
                         return Ok(());
                     }
@@ -267,7 +273,9 @@ impl Shard<'_> {
             match frame.says() {
                 Said::Event { seq, kind, data } => {
                     self.discord.pulse.beats(self.discord.clock.now());
-                    *proved = true;
+                    if !std::mem::replace(proved, true) {
+                        self.intake.is_back();
+                    }
                     let Some(session) = self.session_of(seq, kind, data, url) else {
                         return Ok(Ended::Broken("an event came without a session".to_owned()));
                     };

@@ -273,7 +273,9 @@ impl Platform {
         if state.is_down {
             return Some(Fault::NotSent);
         }
-        delivery.signal()?;
+        if delivery.signal().is_none() && !delivery.is_draft() {
+            return None;
+        }
         let next = state.faults.pop_front();
         next.or_else(|| state.trouble.as_mut().and_then(|trouble| trouble(delivery)))
     }
@@ -301,7 +303,8 @@ impl Platform {
         let is_final = |seen: &Seen| {
             seen.turn == delivery.turn() && matches!(seen.signal, Some(SignalKind::Reply | SignalKind::Reaction))
         };
-        if matches!(delivery.action(), Action::Draft { .. }) && state.seen.iter().any(is_final) {
+        let is_draft = delivery.is_draft() || matches!(delivery.action(), Action::Draft { .. });
+        if is_draft && state.seen.iter().any(is_final) {
             state.wrongs.push(format!("a draft of turn {:?} came after its final signal", delivery.turn()));
         }
         state.seen.push(Seen {
@@ -336,16 +339,13 @@ impl Platform {
             Action::Edit { message, content } => {
                 if let Some(post) = state.posts.iter_mut().find(|post| post.id == *message) {
                     post.text.clone_from(&content.text);
+                    post.labelled |= delivery.label().is_some();
                 }
                 message.clone()
             }
             Action::Delete { message } => {
                 state.posts.retain(|post| post.id != *message);
                 message.clone()
-            }
-            Action::Draft { text, message: None } if drafts_are_messages => {
-                state.posts.push(post(text, None));
-                id
             }
             Action::Draft { text, message: Some(message) } if drafts_are_messages => {
                 if let Some(post) = state.posts.iter_mut().find(|post| post.id == *message) {

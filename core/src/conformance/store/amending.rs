@@ -6,9 +6,7 @@ use super::{Subject, Turn, accept_one, at, chat, deliveries, done, new_turn, sai
 use crate::{
     Action, Amends, Attachment, Content, ConversationRef, EventKind, GATEWAY_AGENT, InboundEvent, Line, Speaker, Store,
     TurnId,
-    store::{
-        AttemptStart, Commit, DeliveryChange, DeliveryState, DraftMessage, NewEvent, Stored, TranscriptLine, Transition,
-    },
+    store::{AttemptStart, Commit, DeliveryChange, DeliveryState, NewEvent, Stored, TranscriptLine, Transition},
 };
 
 async fn event(store: &dyn Store, turn: TurnId) -> Arc<InboundEvent> {
@@ -271,25 +269,6 @@ pub async fn a_chat_that_moves_to_one_that_is_known_becomes_one_with_it(subject:
     let conversation = waiting[0].conversation_id;
     assert_eq!(later, Stored::Turn { conversation, session: first.session, has_history: true });
     assert!(matches!(accept_one(&*store, new_turn(said(&old, "4"))).await, Stored::Turn { .. }), "the old id is free");
-}
-
-/// B13. The message that shows a draft is known after a restart.
-pub async fn the_message_of_a_draft_is_kept(subject: &mut impl Subject) {
-    let store = subject.store();
-    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
-    let other = Turn::accept(&*store, said(&chat("a"), "2")).await;
-    for message in ["m1", "m2"] {
-        let drafts = vec![DraftMessage { turn: turn.id, message: message.to_owned() }];
-        done(&*store, Transition { drafts, ..Transition::default() }).await;
-    }
-    drop(store);
-    subject.reopen().await;
-
-    let store = subject.store();
-    let read = async |turn: &Turn| store.turn(turn.id).await.expect("turns are read").expect("it is there");
-    assert_eq!(read(&turn).await.draft.as_deref(), Some("m2"));
-    assert_eq!(read(&turn).await.version, turn.version, "nothing was decided");
-    assert_eq!(read(&other).await.draft, None);
 }
 
 /// Words that cannot be put where they were meant to go are sent by themselves.

@@ -151,15 +151,73 @@ fn a_debt_without_a_run_left_ends_on_the_ladder() {
     assert_eq!(turn.ticks(60), ["send 2 for d1: say timeout"]);
 }
 
+/// B1, D3. Waiting ends no turn, and says nothing twice.
 #[test]
-fn a_turn_that_waits_past_its_due_date_is_deferred_again_and_then_given_the_ladder() {
-    let mut turn = Turn::with(Policy { max_deferrals: 2, ..policy() });
+fn a_turn_that_waits_past_its_due_date_is_run_all_the_same() {
+    let mut turn = Turn::with(Policy { max_deferrals: 1, ..policy() });
     turn.ticks(SOFT);
     turn.shown_as("d1");
-    assert_eq!(turn.ticks(620), ["send 2 for d1: defer until 1220"]);
+    assert_eq!(turn.wakes_at(), None);
+    assert_eq!(turn.ticks(620), no_effects());
+    assert_eq!(turn.ticks(100_000), no_effects());
+
+    assert_eq!(turn.on(Event::Begin), ["run 1"]);
+    assert_eq!(turn.obligation.due(), Some(at(100_000 + HARD)));
+    assert_eq!(turn.ticks(100_000 + HARD - 1), no_effects());
+    assert_eq!(turn.on(reply("done")), ["send 2 for d1: done"]);
+}
+
+#[test]
+fn a_turn_that_waits_for_the_run_that_pays_its_debt_is_not_given_up() {
+    let mut turn = Turn::running().after([put_off(None, 60)]);
     turn.shown_as("d1");
-    assert_eq!(turn.ticks(1220), ["send 3 for d1: say timeout"]);
-    assert_eq!(turn.on(Event::Begin), no_effects());
+    assert_eq!(turn.ticks(60), ["run again"]);
+
+    assert_eq!(turn.ticks(60 + 5 * HARD), no_effects());
+    assert_eq!(turn.on(Event::Begin), ["run 2"]);
+}
+
+/// A20. The deferral may stay beside the answer, which says so.
+#[test]
+fn an_answer_after_a_deferral_in_doubt_may_look_like_a_second_one() {
+    let mut turn = Turn::running();
+    turn.ticks(SOFT);
+    assert!(!turn.obligation.has_lost_message());
+    turn.lost(false);
+    turn.shown_as("d2");
+
+    assert!(turn.obligation.has_lost_message());
+    assert_eq!(turn.obligation.draft_place(), DraftPlace::Message("d2"));
+    assert_eq!(turn.on(reply("done")), ["send 2 for d2: done"]);
+}
+
+/// B1.
+#[test]
+fn a_deferral_in_doubt_holds_up_no_answer() {
+    let in_doubt = || {
+        let mut turn = Turn::running();
+        turn.ticks(SOFT);
+        assert_eq!(turn.lost(false), ["resend 1 labelled"]);
+        turn
+    };
+
+    // Between two attempts.
+    assert_eq!(in_doubt().on(reply("done")), ["withdraw 1", "send 2: done"]);
+    // During the second one, which did not go out.
+    let mut turn = in_doubt();
+    turn.attempted();
+    assert_eq!(turn.on(reply("done")), no_effects());
+    assert_eq!(turn.not_sent(), ["withdraw 1", "send 2: done"]);
+}
+
+#[test]
+fn a_turn_whose_deferral_may_have_been_seen_is_not_merged() {
+    let mut turn = Turn::owed();
+    turn.ticks(SOFT);
+    turn.lost(false);
+
+    assert_eq!(turn.on(Event::Merged { into: "turn-2".to_owned() }), no_effects());
+    assert_eq!(turn.state(), "claimed");
 }
 
 #[test]

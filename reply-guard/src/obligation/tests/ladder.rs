@@ -138,13 +138,13 @@ fn the_deferral_of_a_turn_that_was_handed_over_is_paid_too() {
 #[test]
 fn the_agent_that_is_handed_an_overdue_turn_gets_time_for_it() {
     let rungs = [handoff("orchestrator"), say("timeout")];
-    let mut turn = Turn::with(Policy { max_deferrals: 1, ..ladder_for(Cause::Timeout, &rungs) });
-    turn.ticks(SOFT);
-    turn.shown_as("d1");
+    let mut turn = Turn::deferred_with(ladder_for(Cause::Timeout, &rungs));
 
-    assert_eq!(turn.ticks(SOFT + HARD), ["run again"]);
-    assert_eq!(turn.wakes_at(), Some(SOFT + 2 * HARD));
+    assert_eq!(turn.ticks(HARD), ["stop run", "run again"]);
+    assert_eq!(turn.wakes_at(), None);
+    turn.now = 3 * HARD;
     assert_eq!(turn.on(Event::Begin), ["run orchestrator 1"]);
+    assert_eq!(turn.wakes_at(), Some(4 * HARD));
     assert_eq!(turn.on(reply("done")), ["send 2 for d1: done"]);
 }
 

@@ -86,6 +86,7 @@ fn a_late_answer_of_unknown_fate_is_resent_like_any_other() {
     assert_eq!(late().refused(), ["suppress Outcome -: 403"]);
     let mut turn = late();
     assert_eq!(turn.lost(false), ["resend 2 labelled"]);
-    assert_eq!(turn.lost(false), ["suppress Outcome -: the platform may or may not have accepted the late answer"]);
+    assert_eq!(turn.lost(false), ["resend 2 labelled"]);
+    assert_eq!(turn.expired(), ["suppress Outcome -: no route"]);
     assert_eq!(turn.lost(false), no_effects());
 }

@@ -88,7 +88,7 @@ fn a_debt_survives_a_restart() {
     turn.obligation = serde_json::from_str(&stored).expect("what was stored can be read");
 
     assert_eq!(turn.on(Event::Recovered), ["run again"]);
-    assert_eq!((turn.state(), turn.wakes_at()), ("deferred", Some(HARD)));
+    assert_eq!((turn.state(), turn.obligation.due()), ("deferred", Some(at(HARD))));
     turn.on(Event::Begin);
     assert_eq!(turn.on(reply("done")), ["send 2 for d1: done"]);
 }

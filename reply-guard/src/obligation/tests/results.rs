@@ -16,16 +16,78 @@ fn an_unknown_result_is_resent_where_it_cannot_show_twice() {
     assert_eq!(turn.state(), "settled");
 }
 
-/// D7.
+/// D7, D8, H2.
 #[test]
-fn an_unknown_result_is_resent_once_and_labelled_where_it_could_show_twice() {
-    let mut turn = claimed(OnUnknown::Label);
-    assert_eq!(turn.lost(false), ["resend 1 labelled"]);
-    assert_eq!(turn.lost(false), ["dead letter: the platform may or may not have accepted it; held for a person"]);
+fn an_unknown_result_is_resent_until_it_is_known() {
+    for (on_unknown, resend) in [(OnUnknown::Label, "resend 1 labelled"), (OnUnknown::Resend, "resend 1")] {
+        let mut turn = claimed(on_unknown);
+        for _ in 0..5 {
+            assert_eq!(turn.lost(false), [resend]);
+            assert_eq!(turn.not_sent(), no_effects());
+        }
+        turn.shown_as("m1");
+        assert_eq!(turn.state(), "settled");
+    }
+}
 
-    let mut turn = claimed(OnUnknown::Resend);
-    assert_eq!(turn.lost(false), ["resend 1"]);
+/// H2. Age and attempts end it, and nothing else.
+#[test]
+fn an_unknown_result_that_is_too_old_is_a_dead_letter() {
+    let mut turn = claimed(OnUnknown::Label);
+    turn.lost(false);
+    assert_eq!(turn.expired(), ["dead letter: no route"]);
+}
+
+/// K6.
+#[test]
+fn an_answer_that_stops_in_the_middle_says_so() {
+    let begun = |on_unknown| {
+        let mut turn = claimed(on_unknown);
+        turn.begun();
+        turn
+    };
+    let say = ["send 2: say cut_off"];
+
+    assert_eq!(begun(OnUnknown::Label).refused(), say);
+    assert_eq!(begun(OnUnknown::Label).expired(), say);
+    assert_eq!(begun(OnUnknown::Hold).lost(false), say);
+
+    let mut turn = begun(OnUnknown::Label);
+    assert_eq!(turn.lost(false), ["resend 1 labelled"]);
+    assert_eq!(turn.refused(), say);
     turn.shown_as("m1");
+    assert_eq!(
+        turn.signal(),
+        (SignalKind::Reply, &Via::Fallback { cause: Cause::Refused, rung: super::say("cut_off") })
+    );
+}
+
+#[test]
+fn words_about_a_cut_answer_that_are_refused_are_a_dead_letter() {
+    let mut turn = claimed(OnUnknown::Label);
+    turn.begun();
+    turn.refused();
+
+    assert_eq!(turn.refused(), ["dead letter: refused: 403; every rung was tried, the last: 403"]);
+}
+
+/// A20. What was delivered is not changed into something else.
+#[test]
+fn words_about_a_cut_answer_leave_the_part_that_was_seen() {
+    let mut turn = Turn::deferred();
+    assert_eq!(turn.on(reply("done")), ["send 2 for d1: done"]);
+    turn.begun();
+
+    assert_eq!(turn.refused(), ["send 3: say cut_off"]);
+}
+
+#[test]
+fn a_cut_answer_that_was_called_off_says_nothing_more() {
+    let mut turn = claimed(OnUnknown::Label);
+    turn.begun();
+    turn.on(cancelled());
+
+    assert_eq!(turn.refused(), no_effects());
     assert_eq!(turn.state(), "settled");
 }
 
@@ -71,7 +133,7 @@ fn a_deferral_of_unknown_fate_never_costs_the_answer() {
     assert_eq!(turn.on(reply("done")), ["send 2: done"]);
 
     let mut turn = deferring(OnUnknown::Label);
-    assert_eq!(turn.lost(false), ["resend 1 labelled"]);
+    turn.attempted();
     assert_eq!(turn.on(reply("done")), no_effects());
     assert_eq!(turn.lost(false), ["withdraw 1", "send 2: done"]);
 }

@@ -126,6 +126,23 @@ async fn faults_count_their_calls() {
 }
 
 #[tokio::test]
+async fn a_fault_hits_only_the_words_that_it_is_for() {
+    let server = DiscordServer::start().await;
+    let channel = server.guild("Home").await.channel("general").await;
+    let http = http(&server);
+    let say = async |content: &str| send(&http, &channel, CreateMessage::new().content(content)).await;
+    server.fault(Fault::on("POST", MESSAGES).refused(400, 50035, "Invalid Form Body").saying("part 2").always()).await;
+
+    say("part 1").await.expect("it is sent");
+    for _ in 0..2 {
+        assert_eq!(refusal(say("this is part 2 of it").await), (400, 50035));
+    }
+    say("part 3").await.expect("it is sent");
+
+    assert_eq!(server.said(&channel).await, ["part 1", "part 3"]);
+}
+
+#[tokio::test]
 async fn an_answer_can_be_late_or_never_come() {
     let server = DiscordServer::start().await;
     let channel = server.guild("Home").await.channel("general").await;
@@ -136,12 +153,22 @@ async fn an_answer_can_be_late_or_never_come() {
     send(&http, &channel, CreateMessage::new().content("late")).await.expect("it is answered");
     assert!(started.elapsed() >= late);
 
+    server.fault(Fault::on("POST", MESSAGES).answered_late(late)).await;
+    let started = Instant::now();
+    let waiting = send(&http, &channel, CreateMessage::new().content("seen before"));
+    let (answer, seen) = tokio::join!(waiting, async {
+        server.until_said(&channel, 2).await;
+        started.elapsed()
+    });
+    answer.expect("it is answered");
+    assert!(seen < late && started.elapsed() >= late, "{seen:?}, {:?}", started.elapsed());
+
     server.fault(Fault::on("POST", MESSAGES).executed_then_silent()).await;
     let waiting = send(&http, &channel, CreateMessage::new().content("silence"));
-    let executed = server.until_said(&channel, 2);
+    let executed = server.until_said(&channel, 3);
     tokio::select! {
         answer = waiting => panic!("it was answered: {answer:?}"),
-        said = executed => assert_eq!(said, ["late", "silence"]),
+        said = executed => assert_eq!(said, ["late", "seen before", "silence"]),
     }
 }
 

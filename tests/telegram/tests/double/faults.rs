@@ -79,6 +79,36 @@ async fn a_fault_hits_only_what_it_is_for() {
 }
 
 #[tokio::test]
+async fn a_fault_hits_only_the_words_that_it_is_for() {
+    let (telegram, api) = started().await;
+    let ada = telegram.person("Ada").id();
+    telegram
+        .fault(Fault::refuse(ApiError::bad_request("MESSAGE_TOO_LONG")).on("sendMessage").saying("part 2").forever());
+    api.send(ada, "part 1").await;
+    for _ in 0..2 {
+        let refused = api.refused("sendMessage", json!({ "chat_id": ada, "text": "this is part 2 of it" })).await;
+        assert_eq!(refused, (400, "Bad Request: MESSAGE_TOO_LONG".to_owned()));
+    }
+    api.send(ada, "part 3").await;
+    assert_eq!(telegram.said(ada), ["part 1", "part 3"]);
+}
+
+#[tokio::test]
+async fn a_token_that_was_reset_is_worth_nothing() {
+    let (telegram, old) = started().await;
+    let poll = tokio::spawn({
+        let old = old.clone();
+        async move { old.answer("getUpdates", json!({ "timeout": 50 })).await }
+    });
+    telegram.called("getUpdates", 1).await;
+    let token = telegram.reset_token();
+    assert!(poll.await.unwrap().is_err(), "a poll under way ends");
+    assert_eq!(old.refused("getMe", json!({})).await, (401, "Unauthorized".to_owned()));
+    let new = crate::client::Api { base: format!("{}/bot{token}", telegram.url()), ..old };
+    assert_eq!(new.call("getMe", json!({})).await["id"], telegram.bot().id);
+}
+
+#[tokio::test]
 async fn a_slow_answer_is_executed_at_once() {
     let (telegram, api) = started().await;
     let ada = telegram.person("Ada");

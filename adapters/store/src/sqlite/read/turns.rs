@@ -19,7 +19,7 @@ use crate::sqlite::stored::Details;
 macro_rules! select_turns {
     ($rest:literal) => {
         concat!(
-            "select t.id, o.version, o.body, o.ended_at, t.conversation_id, t.session_id, t.agent, t.accepted_at, t.draft, ",
+            "select t.id, o.version, o.body, o.ended_at, t.conversation_id, t.session_id, t.agent, t.accepted_at, ",
             "(select count(*) from runs as r where r.turn_id = t.id) as runs, ",
             "exists (select 1 from transcript as l where l.session_id = t.session_id) as has_history, ",
             "e.channel, e.chat, e.thread, e.external_id, e.revision, e.text, e.details, e.raw, e.received_at ",
@@ -230,7 +230,6 @@ fn record(row: &SqliteRow) -> Result<TurnRecord, StoreError> {
         agent: row.value::<String>("agent")?.into(),
         runs: row.value("runs")?,
         has_history: row.value("has_history")?,
-        draft: row.value("draft")?,
         event: Arc::new(event(row)?),
     })
 }

@@ -75,7 +75,7 @@ async fn with_signals(connection: &mut SqliteConnection, rows: &[SqliteRow]) -> 
         cross join conversations as c on c.id = d.conversation_id
         where d.is_copy = 0 and d.claim = (
             select max(p.claim) from deliveries as p
-            where p.turn_id = d.turn_id and p.is_copy = 0 and p.state = 'delivered' and not exists (
+            where p.turn_id = d.turn_id and p.claim > 0 and p.is_copy = 0 and p.state = 'delivered' and not exists (
                 select 1 from deliveries as q
                 where q.turn_id = p.turn_id and q.claim = p.claim and q.is_copy = 0 and q.state <> 'delivered'))
         order by d.turn_id, d.part"

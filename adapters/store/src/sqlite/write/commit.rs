@@ -53,7 +53,6 @@ fn concerned(transition: &Transition) -> impl Iterator<Item = Uuid> {
         .chain(transition.withdrawn.iter().map(|withdrawal| withdrawal.turn))
         .chain(transition.runs_started.iter().map(|run| run.turn))
         .chain(transition.runs_ended.iter().map(|run| run.turn))
-        .chain(transition.drafts.iter().map(|draft| draft.turn))
         .chain(transition.transcript.iter().map(|line| line.turn));
     let deliveries = transition.delivery_changes.iter().map(|change| change.id);
     let deliveries = deliveries
@@ -140,12 +139,6 @@ async fn write(connection: &mut SqliteConnection, transitions: &[&Transition]) -
                 .json(&change.message_ids)
                 .add(change.error.as_deref())
                 .at_maybe(change.delivered_at);
-        })
-        .await?;
-    let drafts = all_of(transitions, |transition| &transition.drafts);
-    CHANGE_DRAFTS
-        .on_each(connection, "drafts", &drafts, |draft, values| {
-            values.id(draft.turn.as_uuid()).add(&*draft.message);
         })
         .await?;
     write_attempts(connection, transitions).await?;
@@ -350,11 +343,6 @@ static CHANGE_DELIVERIES: Statement = Statement::new(
         delivered_at = r.delivered_at
     from r
     where deliveries.id = r.id",
-);
-
-static CHANGE_DRAFTS: Statement = Statement::new(
-    "with r (turn_id, draft) as ({rows})
-    update turns set draft = r.draft from r where turns.id = r.turn_id",
 );
 
 static INSERT_ATTEMPTS: Statement = Statement::new(

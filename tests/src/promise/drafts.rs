@@ -1,0 +1,177 @@
+//! Answers that can be read while they are written: what is shown of them is sent too.
+
+use super::{Calls, DEFERRAL, Platform, Trouble, assert_answered_once, finds, words};
+use crate::{Gate, Gateway, GatewayBuilder, Script, ScriptedAgent, Step, eventually};
+
+/// Drafts are on unless they are switched off.
+const STREAMING: &str = "streaming = \"edit\"";
+/// Who takes longer than this is told so.
+const SOON: &str = "[guard]\nsoft_deadline = \"1s\"\n";
+const PATIENT: &str = "[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\n";
+
+const BEGINNING: &str = "one two three";
+const WHOLE: &str = "one two three four five six";
+
+/// How an agent writes its answer.
+#[derive(Clone, Copy, Debug)]
+pub enum Pace {
+    /// All at once, and at once it is done: there may be no draft.
+    AtOnce,
+    /// All at once, and it is done when the gate is open: the first draft is the whole answer.
+    Quick,
+    /// In two pieces, the second one when the gate is open.
+    Slow,
+}
+
+impl Pace {
+    async fn agent(self, gate: &Gate) -> ScriptedAgent {
+        let gate = gate.clone();
+        ScriptedAgent::start(move |_, _| match self {
+            Self::AtOnce => Script::Replies(WHOLE.to_owned()),
+            Self::Quick => Script::Writes(vec![Step::Says(WHOLE.to_owned()), Step::Waits(gate.clone())]),
+            Self::Slow => Script::Writes(in_two(&gate)),
+        })
+        .await
+    }
+}
+
+fn in_two(gate: &Gate) -> Vec<Step> {
+    let rest = WHOLE.strip_prefix(BEGINNING).expect("it begins so");
+    vec![Step::Says(BEGINNING.to_owned()), Step::Waits(gate.clone()), Step::Says(rest.to_owned())]
+}
+
+/// An agent that answers all at once when the gate is open.
+async fn late(gate: &Gate) -> ScriptedAgent {
+    let gate = gate.clone();
+    ScriptedAgent::start(move |_, _| Script::Writes(vec![Step::Waits(gate.clone()), Step::Says(WHOLE.to_owned())]))
+        .await
+}
+
+fn between<P: Platform>(platform: &P, agent: &ScriptedAgent, guard: &str) -> GatewayBuilder {
+    Gateway::builder().config(&platform.channel(STREAMING)).config(&agent.section()).config(guard)
+}
+
+/// Waits until somebody is answered and nothing is owed, and checks that there is one answer.
+async fn is_answered_once<P: Platform>(platform: &P, person: &P::Person, gateway: &Gateway) {
+    finds(platform, person, WHOLE).await;
+    gateway.settles().await;
+    assert_answered_once::<P>(&platform.hears(person).await, WHOLE);
+}
+
+/// The response to the first draft is lost: one message stands.
+pub async fn a_draft_whose_response_is_lost_leaves_one<P: Platform>(pace: Pace) {
+    let (platform, gate) = (P::new().await, Gate::default());
+    let agent = pace.agent(&gate).await;
+    let gateway = between(&platform, &agent, PATIENT).start().await;
+    let ada = platform.person().await;
+
+    platform.fails(Calls::Sending(BEGINNING), Trouble::Lost, Some(1)).await;
+    platform.says(&ada, "hello").await;
+    finds(&platform, &ada, BEGINNING).await;
+    gate.opens();
+
+    is_answered_once(&platform, &ada, &gateway).await;
+}
+
+/// The process is killed when the first draft has arrived, and before it knows: one message stands.
+pub async fn a_process_killed_before_it_noted_its_draft_leaves_one<P: Platform>(pace: Pace) {
+    let (platform, gate) = (P::new().await, Gate::default());
+    let agent = pace.agent(&gate).await;
+    let mut gateway = between(&platform, &agent, PATIENT).start().await;
+    let ada = platform.person().await;
+
+    platform.fails(Calls::Sending(BEGINNING), Trouble::Silence, Some(1)).await;
+    platform.says(&ada, "hello").await;
+    finds(&platform, &ada, BEGINNING).await;
+    gateway.kill();
+    platform.heals().await;
+    gate.opens();
+    gateway.restart().await;
+
+    is_answered_once(&platform, &ada, &gateway).await;
+}
+
+/// The process crashes at a named step of the first draft: one message stands.
+pub async fn a_crash_while_the_answer_grows_leaves_one<P: Platform>(point: &str, pace: Pace) {
+    let (platform, gate) = (P::new().await, Gate::default());
+    let agent = pace.agent(&gate).await;
+    let mut gateway = between(&platform, &agent, PATIENT).prepare();
+
+    gateway.spawn(&[("REJOINDER_CRASH_AT", point)]);
+    gateway.is_ready().await;
+    let ada = platform.person().await;
+    platform.says(&ada, "hello").await;
+    gateway.has_crashed().await;
+    gate.opens();
+    gateway.restart().await;
+
+    is_answered_once(&platform, &ada, &gateway).await;
+}
+
+/// A deferral is on the screen when the agent begins to write: its message becomes what is written, and then the
+/// answer; no second one comes.
+pub async fn a_deferral_grows_into_the_answer<P: Platform>() {
+    let (platform, begin, end) = (P::new().await, Gate::default(), Gate::default());
+    let agent = {
+        let (begin, end) = (begin.clone(), end.clone());
+        ScriptedAgent::start(move |_, _| Script::Writes([vec![Step::Waits(begin.clone())], in_two(&end)].concat()))
+            .await
+    };
+    let gateway = between(&platform, &agent, SOON).start().await;
+    let ada = platform.person().await;
+
+    platform.says(&ada, "hello").await;
+    let deferral = finds(&platform, &ada, DEFERRAL).await;
+    // Which message is the deferral is written down after it was sent.
+    let turn = gateway.only_turn();
+    eventually("it is written down", async || gateway.explain(&turn).contains(&deferral.id).then_some(())).await;
+    begin.opens();
+    let draft = finds(&platform, &ada, BEGINNING).await;
+    let meanwhile = platform.hears(&ada).await;
+    end.opens();
+    let answer = finds(&platform, &ada, WHOLE).await;
+    gateway.settles().await;
+
+    assert_eq!(words(&meanwhile).len(), 1, "a second message: {:#?}", words(&meanwhile));
+    assert_eq!((&draft.id, &answer.id), (&deferral.id, &deferral.id));
+    assert_eq!(words(&platform.hears(&ada).await), [WHOLE]);
+}
+
+/// The response to a deferral is lost: when the answer is there, one message stands.
+pub async fn a_deferral_whose_response_is_lost_leaves_one<P: Platform>() {
+    let (platform, gate) = (P::new().await, Gate::default());
+    let agent = late(&gate).await;
+    let gateway = between(&platform, &agent, SOON).start().await;
+    let ada = platform.person().await;
+
+    platform.fails(Calls::Sending(DEFERRAL), Trouble::Lost, Some(1)).await;
+    platform.says(&ada, "hello").await;
+    finds(&platform, &ada, DEFERRAL).await;
+    // It is sent again: what that becomes is on the screen when the answer is ready.
+    let turn = gateway.only_turn();
+    eventually("it is sent again", async || gateway.explain(&turn).contains("acknowledged").then_some(())).await;
+    gate.opens();
+
+    is_answered_once(&platform, &ada, &gateway).await;
+}
+
+/// The process is killed when the deferral has arrived, and before it knows: when the answer is there, one message
+/// stands.
+pub async fn a_process_killed_before_it_noted_its_deferral_leaves_one<P: Platform>() {
+    let (platform, gate) = (P::new().await, Gate::default());
+    let agent = late(&gate).await;
+    let mut gateway = between(&platform, &agent, SOON).start().await;
+    let ada = platform.person().await;
+
+    platform.fails(Calls::Sending(DEFERRAL), Trouble::Silence, Some(1)).await;
+    platform.says(&ada, "hello").await;
+    finds(&platform, &ada, DEFERRAL).await;
+    gateway.kill();
+    platform.heals().await;
+    gateway.restart().await;
+    let turn = gateway.only_turn();
+    eventually("it is sent again", async || gateway.explain(&turn).contains("acknowledged").then_some(())).await;
+    gate.opens();
+
+    is_answered_once(&platform, &ada, &gateway).await;
+}

@@ -1,0 +1,114 @@
+//! `kill -9` at random moments.
+
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+
+use super::{Calls, Platform, Said, Trouble, is_answered_once, words};
+use crate::{Gateway, Script, ScriptedAgent, Step};
+
+const PEOPLE: usize = 4;
+
+/// How often the process is killed.
+const KILLS: usize = 25;
+
+/// The longest that it lives after people have written.
+const LIFE: Duration = Duration::from_millis(400);
+
+/// How long an agent takes for a word.
+const WORD: Duration = Duration::from_millis(20);
+
+/// An answer whose first word is like no other, so that what was shown of it is known.
+fn answer(question: &str) -> String {
+    format!("{} is what was asked and this is what is said", question.replace(' ', "-"))
+}
+
+fn question(kill: usize, person: usize) -> String {
+    format!("question {kill} {}", person % 2)
+}
+
+/// Every other person has an agent that answers all at once; that of the others takes its time.
+async fn agent() -> ScriptedAgent {
+    ScriptedAgent::start(|call, _| {
+        let answer = answer(&call.told());
+        if call.told().ends_with('0') {
+            return Script::Writes(vec![Step::Says(answer), Step::Takes(WORD)]);
+        }
+        let word = |word: &str| [Step::Says(word.to_owned()), Step::Takes(WORD)];
+        Script::Writes(answer.split_inclusive(' ').flat_map(word).collect())
+    })
+    .await
+}
+
+/// Waits until everybody has heard the answer to what they asked before a kill.
+async fn all_are_answered<P: Platform>(platform: &P, people: &[P::Person], kill: usize) {
+    for (n, person) in people.iter().enumerate() {
+        let answer = answer(&question(kill, n));
+        let found = |said: &[Said]| said.iter().any(|it| it.words.ends_with(&answer)).then_some(());
+        platform.until(person, &answer, found).await;
+    }
+}
+
+/// A moment within `most`.
+fn moment(most: Duration) -> Duration {
+    let number = RandomState::new().hash_one(());
+    most.mul_f64(f64::from(u32::try_from(number % 1000).expect("a small number")) / 1000.0)
+}
+
+/// People write, agents answer word by word, and the process is killed again and again, at random moments: in the end
+/// everybody has one answer to each question, and nothing beside it that does not say that it was sent again.
+pub async fn killed_again_and_again_while_answers_grow<P: Platform>(keys: &str) {
+    let (platform, agent) = (P::new().await, agent().await);
+    let mut gateway = Gateway::builder()
+        .config(&platform.channel(keys))
+        .config(&agent.section())
+        // A turn that is with the agent at every kill would be given up: it is not what is looked at here.
+        .config("[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\nmax_runs = 100\n")
+        .start()
+        .await;
+    let people = join_all((0..PEOPLE).map(|_| platform.person())).await;
+    // What is missed in a chat that was never heard of cannot be read back everywhere.
+    let all_ask = async |kill: usize| {
+        join_all(people.iter().enumerate().map(async |(n, person)| platform.says(person, &question(kill, n)).await))
+            .await;
+    };
+    all_ask(0).await;
+    all_are_answered(&platform, &people, 0).await;
+    // What was sent has arrived before the gateway knows, as in life.
+    platform.fails(Calls::Sending(""), Trouble::Slow, None).await;
+
+    for kill in 1..=KILLS {
+        all_ask(kill).await;
+        tokio::time::sleep(moment(LIFE)).await;
+        gateway.kill();
+        gateway.restart().await;
+    }
+    all_are_answered(&platform, &people, KILLS).await;
+    gateway.settles().await;
+
+    let mut wrong = Vec::new();
+    for (n, person) in people.iter().enumerate() {
+        let mut said = platform.hears(person).await;
+        for kill in 0..=KILLS {
+            let answer = answer(&question(kill, n));
+            let first = answer.split(' ').next().expect("an answer has words");
+            let (about, others) =
+                said.into_iter().partition::<Vec<_>, _>(|it| it.words.split([' ', '\n']).any(|word| word == first));
+            said = others;
+            wrong.extend(is_answered_once::<P>(&about, &answer).err());
+        }
+        if !said.is_empty() {
+            wrong.push(format!("beside the answers: {:#?}", words(&said)));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of {} answers are not as they should be: {wrong:#?}",
+        wrong.len(),
+        PEOPLE * (KILLS + 1)
+    );
+    assert_eq!(gateway.undeliverable(), 0);
+}

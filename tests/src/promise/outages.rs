@@ -1,0 +1,187 @@
+//! The platform is away, and comes back.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+
+use super::{Calls, Platform, Said, Trouble, finds, is_answered_once, words};
+use crate::{Gate, Gateway, GatewayBuilder, Script, ScriptedAgent, Step, eventually};
+
+/// How many people write.
+const PEOPLE: usize = 20;
+
+/// How many times as fast time passes for a gateway whose platform is away.
+const FASTER: u32 = 5;
+
+/// How long it is away, for the gateway: pauses between tries have grown by then.
+const AWAY: Duration = Duration::from_secs(20);
+
+/// "At once", as we see it: far less than such a pause, and far more than sending takes.
+const AT_ONCE: Duration = Duration::from_millis(1500);
+
+/// How long an answer may take once a gateway is ready: far less than it leaves a platform alone that refuses it.
+const SOON: Duration = Duration::from_secs(8);
+
+/// An outage.
+#[derive(Clone, Copy, Debug)]
+pub struct Outage {
+    /// The calls that go wrong.
+    pub calls: Calls,
+    /// What goes wrong with them.
+    pub trouble: Trouble,
+    /// How many messages at its beginning arrive all the same.
+    pub arrive: u32,
+    /// How long it lasts, for the gateway.
+    pub lasts: Duration,
+    /// How many times as fast time passes for the gateway.
+    pub faster: u32,
+}
+
+impl Default for Outage {
+    /// Three seconds in which every message gets a 502.
+    fn default() -> Self {
+        let (calls, trouble) = (Calls::Sending(""), Trouble::BadGateway);
+        Self { calls, trouble, arrive: 0, lasts: Duration::from_secs(3), faster: 1 }
+    }
+}
+
+/// Twenty people write, and what is sent to them goes wrong for a while: each is answered, once; what is seen twice
+/// says that it was sent again.
+pub async fn twenty_people_are_answered_after_an_outage<P: Platform>(outage: Outage, keys: &str) {
+    let mut wrong = Vec::new();
+    for (n, said) in heard_after::<P>(outage, keys).await.iter().enumerate() {
+        wrong.extend(is_answered_once::<P>(said, &answer(n)).err());
+    }
+    assert!(wrong.is_empty(), "{} of {PEOPLE} are answered, once: {wrong:#?}", PEOPLE - wrong.len());
+}
+
+/// As [`twenty_people_are_answered_after_an_outage`], where the operator wants no label: nobody sees one, and no
+/// more is seen twice than has arrived without being acknowledged.
+pub async fn twenty_people_are_answered_without_a_label<P: Platform>(outage: Outage, keys: &str) {
+    let heard = heard_after::<P>(outage, keys).await;
+    let is_answered =
+        |(n, said): &(usize, &Vec<Said>)| !said.is_empty() && said.iter().all(|it| it.words == answer(*n));
+    let wrong: Vec<_> = heard.iter().enumerate().filter(|it| !is_answered(it)).map(|(_, said)| words(said)).collect();
+    assert!(wrong.is_empty(), "{} of {PEOPLE} are answered: {wrong:#?}", PEOPLE - wrong.len());
+    let copies = heard.iter().map(Vec::len).sum::<usize>() - PEOPLE;
+    let arrived = usize::try_from(outage.arrive).expect("a number of messages");
+    assert!(copies <= arrived, "{copies} are seen twice, and {arrived} may be");
+}
+
+fn answer(n: usize) -> String {
+    format!("echo question {n}")
+}
+
+/// What each of twenty people has heard when an outage is over and nothing is owed any more.
+async fn heard_after<P: Platform>(outage: Outage, keys: &str) -> Vec<Vec<Said>> {
+    let (platform, gate) = (P::new().await, Gate::default());
+    let agent = {
+        let gate = gate.clone();
+        ScriptedAgent::start(move |call, _| {
+            Script::Writes(vec![Step::Waits(gate.clone()), Step::Says(format!("echo {}", call.told()))])
+        })
+        .await
+    };
+    let gateway = patient(&platform, &agent, keys, outage.faster).start().await;
+    let people = join_all((0..PEOPLE).map(|_| platform.person())).await;
+
+    join_all(people.iter().enumerate().map(async |(n, person)| platform.says(person, &format!("question {n}")).await))
+        .await;
+    agent.called(PEOPLE).await;
+    if outage.arrive > 0 {
+        platform.fails(Calls::Sending(""), Trouble::DoneAndBadGateway, Some(outage.arrive)).await;
+    }
+    platform.fails(outage.calls, outage.trouble, None).await;
+    gate.opens();
+    passes(outage.lasts / outage.faster).await;
+    platform.heals().await;
+    gateway.settles().await;
+
+    join_all(people.iter().map(|person| platform.hears(person))).await
+}
+
+/// What others do while the platform is away.
+#[derive(Clone, Copy, Debug)]
+pub enum Meanwhile {
+    /// Nobody says anything: the first that succeeds is the gateway's asking for what is new.
+    Silence,
+    /// Somebody asks: the first that is sent is the answer to that.
+    Question,
+}
+
+/// An answer is owed while connections are refused. When the platform is back it goes at once, whatever the pauses
+/// between tries have grown to.
+pub async fn what_waits_goes_when_the_platform_is_back<P: Platform>(meanwhile: Meanwhile, keys: &str) {
+    let (platform, gate) = (P::new().await, Gate::default());
+    let agent = holding(&gate).await;
+    let gateway = patient(&platform, &agent, keys, FASTER).start().await;
+    let (ada, bob) = (platform.person().await, platform.person().await);
+
+    platform.says(&ada, "hello").await;
+    agent.called(1).await;
+    platform.goes_away().await;
+    gate.opens();
+    if matches!(meanwhile, Meanwhile::Question) {
+        platform.says(&bob, "are you there?").await;
+    }
+    passes(AWAY / FASTER).await;
+    let before = platform.hears(&ada).await;
+    platform.comes_back().await;
+    let back = Instant::now();
+    finds(&platform, &ada, "The first.").await;
+    let waited = back.elapsed();
+
+    gateway.settles().await;
+    assert_eq!(before, [], "it was not away");
+    assert!(waited < AT_ONCE, "it went {:?} after the platform was back, as the gateway sees it", waited * FASTER);
+    assert_eq!(words(&platform.hears(&ada).await), ["The first."]);
+}
+
+/// An answer is owed while the account's token is refused. When it is mended and the gateway is started again, the
+/// answer goes at once.
+pub async fn what_waits_goes_when_the_token_is_mended<P: Platform>(keys: &str) {
+    let (platform, gate) = (P::new().await, Gate::default());
+    let agent = holding(&gate).await;
+    let mut gateway = patient(&platform, &agent, keys, 1).start().await;
+    let ada = platform.person().await;
+
+    platform.says(&ada, "hello").await;
+    agent.called(1).await;
+    platform.revokes_the_token().await;
+    gate.opens();
+    let turn = gateway.only_turn();
+    eventually("it is refused", async || gateway.explain(&turn).contains("401").then_some(())).await;
+    gateway.stop().await;
+    platform.mends_the_token().await;
+    gateway.restart().await;
+    let ready = Instant::now();
+    finds(&platform, &ada, "The first.").await;
+    let waited = ready.elapsed();
+
+    gateway.settles().await;
+    assert!(waited < SOON, "it went {waited:?} after the gateway was ready");
+    assert_eq!(words(&platform.hears(&ada).await), ["The first."]);
+}
+
+/// Says "The first." to the first question once the gate is open, and the others back.
+async fn holding(gate: &Gate) -> ScriptedAgent {
+    let gate = gate.clone();
+    ScriptedAgent::start(move |call, number| match number {
+        0 => Script::Writes(vec![Step::Waits(gate.clone()), Step::Says("The first.".to_owned())]),
+        _ => Script::Replies(format!("echo {}", call.told())),
+    })
+    .await
+}
+
+/// A gateway that tells nobody that it takes longer.
+fn patient<P: Platform>(platform: &P, agent: &ScriptedAgent, keys: &str, faster: u32) -> GatewayBuilder {
+    let builder = Gateway::builder().config(&platform.channel(keys)).config(&agent.section());
+    let builder = builder.config("[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\n");
+    if faster > 1 { builder.time_passes_faster(faster) } else { builder }
+}
+
+/// Returns when this time has passed.
+async fn passes(time: Duration) {
+    let begun = Instant::now();
+    eventually("time passes", async || (begun.elapsed() >= time).then_some(())).await;
+}
