@@ -8,6 +8,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, tungstenite::Message};
 use crate::PATIENCE;
 
 /// A socket of the chat `main`, open on one conversation.
+#[derive(Debug)]
 pub struct Chat {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     /// The turns that it was welcomed with.
@@ -25,7 +26,7 @@ impl Chat {
         let mut chat = Self { socket, turns: Vec::new() };
         chat.sends(&json!({ "type": "hello", "conversation": conversation })).await;
         let welcome = chat.hears("welcome").await;
-        chat.turns = welcome["turns"].as_array().expect("the welcome has turns").clone();
+        chat.turns.clone_from(welcome["turns"].as_array().expect("the welcome has turns"));
         chat
     }
 

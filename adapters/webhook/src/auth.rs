@@ -219,7 +219,8 @@ fn digest(text: impl AsRef<[u8]>) -> [u8; 32] {
     Sha256::digest(text).into()
 }
 
-fn keyed(secret: &str) -> Hmac<Sha256> {
+/// A digest with `secret` as its key.
+pub(crate) fn keyed(secret: &str) -> Hmac<Sha256> {
     Hmac::new_from_slice(secret.as_bytes()).expect("HMAC takes a key of any length")
 }
 

@@ -5,6 +5,8 @@ use rejoinder_core::TurnId;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::Sha256;
 
+use crate::auth::keyed;
+
 /// How many bytes of the keyed digest stand in a result's address.
 const BYTES: usize = 16;
 
@@ -17,8 +19,7 @@ impl ResultKeys {
     /// The keys under `secret`.
     #[must_use]
     pub fn new(secret: &SecretString) -> Self {
-        let keyed = Hmac::new_from_slice(secret.expose_secret().as_bytes()).expect("HMAC takes a key of any length");
-        Self(keyed.chain_update(b"rejoinder result\0"))
+        Self(keyed(secret.expose_secret()).chain_update(b"rejoinder result\0"))
     }
 
     fn code(&self, turn: TurnId) -> Hmac<Sha256> {

@@ -248,10 +248,9 @@ fn transcript(signal: &Signal, shown: &Shown, turn: &TurnRecord, now: Timestamp)
     };
     let ours = match signal.kind() {
         SignalKind::Deferral if is_gateways_own(turn) => return Vec::new(),
-        SignalKind::Deferral => Some(line(Speaker::Agent, &shown.text, now)),
         SignalKind::Reaction => None,
         SignalKind::Reply if is_ours(signal, turn) => Some(line(Speaker::Gateway, &shown.text, now)),
-        SignalKind::Reply => Some(line(Speaker::Agent, &shown.text, now)),
+        SignalKind::Deferral | SignalKind::Reply => Some(line(Speaker::Agent, &shown.text, now)),
     };
     let mut person = line(Speaker::Person, &event.text, event.received_at);
     person.line.name = event.sender.name.clone().filter(|_| event.chat == ChatKind::Group);

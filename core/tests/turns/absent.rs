@@ -1,13 +1,13 @@
 //! A channel or an agent that is not configured at one start, and perhaps at the next one.
 
 use rejoinder_core::{
-    AgentTurn, Capabilities, ChannelId, ConversationRef, Receipts, Store, TurnId,
+    AgentTurn, Capabilities, ChannelId, ConversationRef, Policy, Receipts, Store, TurnId,
     conformance::scripted::{Fault, Script, capabilities},
     store::{TurnFilter, TurnListState, TurnStatus},
 };
 
 use crate::{
-    gateway::{HARD_DEADLINE, Made, SOFT_DEADLINE, TestGateway, chat, said, secs},
+    gateway::{HARD_DEADLINE, Made, SOFT_DEADLINE, TestGateway, chat, policy, said, secs},
     life::Crash,
 };
 
@@ -99,7 +99,9 @@ async fn turns_of_an_absent_channel_wait_and_are_answered_when_it_is_back() {
 #[tokio::test]
 async fn a_deferral_that_was_shown_is_paid_when_its_channel_is_back() {
     for kind in [capabilities(), rows()] {
-        let made = Made::new().agent("main", |turn: &AgentTurn| match turn.attempt {
+        // Its only deferral is used up.
+        let made = Made::new().policy(Policy { max_deferrals: 1, ..policy() });
+        let made = made.agent("main", |turn: &AgentTurn| match turn.attempt {
             1 => Script::hangs(),
             _ => Script::replies("done"),
         });

@@ -144,10 +144,14 @@ pub async fn what_belongs_to_an_absent_channel_waits(subject: &mut impl Subject)
     let [there] = turns(&*store, "there").await;
 
     assert_eq!(store.set_channels(&[here.clone(), gone.clone()]).await.expect("written"), []);
-    let absent = store.set_channels(&[here.clone()]).await.expect("written");
+    let absent = store.set_channels(std::slice::from_ref(&here)).await.expect("written");
 
     assert_eq!(absent, [AbsentChannel { channel: gone.clone(), turns: 4, deliveries: 3 }]);
-    assert_eq!(store.set_channels(&[here.clone()]).await.expect("written"), absent, "as often as it is said");
+    assert_eq!(
+        store.set_channels(std::slice::from_ref(&here)).await.expect("written"),
+        absent,
+        "as often as it is said"
+    );
     let found = store.waiting(None, 10).await.expect("turns are read");
     assert_eq!(found.iter().map(|found| found.turn).collect::<Vec<_>>(), [there.id]);
     assert!(store.next_waiting(waiting.conversation).await.expect("turns are read").is_none());
@@ -185,7 +189,7 @@ pub async fn what_is_due_on_an_absent_channel_is_due_when_it_is_back(subject: &m
     let store = subject.store();
     let (here, gone) = (ChannelId::new("test", "main"), ChannelId::new("gone", "main"));
     let turn = turn_on_a_channel_that_goes(&*store, "a").await;
-    store.set_channels(&[here.clone()]).await.expect("written");
+    store.set_channels(std::slice::from_ref(&here)).await.expect("written");
     assert_eq!(store.next_wake().await.expect("it is read"), None);
     subject.reopen().await;
     let store = subject.store();
