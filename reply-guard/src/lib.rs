@@ -69,6 +69,6 @@ pub use obligation::{Decision, Effect, Event, Expectation, Obligation, Settlemen
 pub use outcome::{Attachment, Outcome, Reply};
 pub use policy::{LateAnswer, OnUnknown, Policy};
 pub use precedence::End;
-pub use shim::{Shim, Silence};
+pub use shim::{Shim, Silence, is_blank};
 pub use signal::{Body, Draft, Signal, SignalKind, Via};
 pub use time::Timestamp;
