@@ -258,6 +258,7 @@ impl Core {
     ) {
         match event {
             RunEvent::Text(delta) => drafting.add(self, turn, &delta),
+            RunEvent::Rewrite(text) => drafting.rewrite(self, turn, &text),
             RunEvent::Tool(name) => info!(turn = %turn.id, tool = name, "the agent uses a tool"),
             RunEvent::Usage(consumed) => *usage = Some(consumed),
             RunEvent::Send(reply, answer) => {

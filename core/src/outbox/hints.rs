@@ -53,6 +53,15 @@ struct Shared {
 }
 
 impl Shared {
+    /// Adds to the text, or begins it `anew`.
+    fn add(&self, visible: &str, anew: bool) {
+        let mut text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        if anew {
+            text.clear();
+        }
+        text.push_str(visible);
+    }
+
     fn message(&self) -> Option<String> {
         self.message.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -83,11 +92,12 @@ impl Drafting {
     /// Takes in more text of the run on `turn`.
     pub(crate) fn add(&mut self, core: &Arc<Core>, turn: &TurnRecord, delta: &str) {
         let Some(interval) = self.interval else { return };
+        let taken_back = self.shim.taken_back();
         let visible = self.shim.push(delta);
+        self.shared.add(&visible, self.shim.taken_back() > taken_back);
         if visible.is_empty() {
             return;
         }
-        self.shared.text.lock().unwrap_or_else(PoisonError::into_inner).push_str(&visible);
         self.shared.more.notify_one();
         if self.task.is_none() && !self.paused {
             let (core, turn, shared, stop) =
@@ -97,6 +107,13 @@ impl Drafting {
                 core.show_drafts(&turn, &shared, interval, are_messages, &stop).await;
             }));
         }
+    }
+
+    /// Takes in all the text of the run so far, in the place of what came before.
+    pub(crate) fn rewrite(&mut self, core: &Arc<Core>, turn: &TurnRecord, text: &str) {
+        self.shim = Shim::default();
+        self.shared.add("", true);
+        self.add(core, turn, text);
     }
 
     /// The message that shows the latest draft, where drafts are messages.

@@ -47,6 +47,26 @@ async fn what_an_agent_does_on_the_way_is_no_answer() {
     gateway.at_rest().await;
 }
 
+/// A7, A20. Thoughts and markers are no part of an answer, however a model writes them.
+#[tokio::test]
+async fn thoughts_and_markers_are_not_shown() {
+    let gateway = Made::new().agent("main", |turn| Script::replies(&turn.text)).start().await;
+    let answers = [
+        ("It is a greeting. </think> Good morning.", "Good morning."),
+        ("It is a greeting.\n</think>\n\nNO_REPLY", SILENT),
+        ("NO_REPLYNO_REPLY", SILENT),
+        ("<no-reply />", SILENT),
+        ("Good morning.\n<no-reply />", "Good morning."),
+    ];
+
+    for (number, (answer, shown)) in answers.into_iter().enumerate() {
+        let person = chat(&number.to_string());
+        gateway.receives(said(&person, answer)).await;
+        assert_eq!(gateway.visible(&person), [shown], "{answer}");
+    }
+    gateway.at_rest().await;
+}
+
 /// A20, B14. What silence becomes is a setting.
 #[tokio::test]
 async fn a_silence_marker_in_a_direct_chat_becomes_the_reaction_that_the_operator_chose() {
