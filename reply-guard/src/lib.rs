@@ -32,7 +32,7 @@
 //!   sent that the guard did not decide on.
 //! * [`Policy`] is what the operator chose: deadlines, bounds, the fallback [`Ladder`] by [`Cause`].
 //! * [`End`] is the order of precedence of the ends that race for a turn.
-//! * [`Shim`] takes the silence markers of other people's runtimes out of a stream.
+//! * [`Shim`] takes the silence markers of other people's runtimes, and their thoughts, out of a stream.
 //!
 //! # What the caller does
 //!

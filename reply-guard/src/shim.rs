@@ -268,6 +268,13 @@ pub struct Shim {
 }
 
 impl Shim {
+    /// What may be shown of a whole text.
+    #[must_use]
+    pub fn whole(text: &str) -> String {
+        let mut shim = Self::default();
+        shim.push(text) + &shim.finish().0
+    }
+
     /// Takes in the next chunk and returns what may be shown now: all but what may be the beginning
     /// of something that is taken out.
     #[must_use]

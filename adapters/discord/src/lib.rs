@@ -286,6 +286,10 @@ impl ChannelAdapter for Discord {
         format::parts(text)
     }
 
+    fn shows_anything(&self, text: &str) -> bool {
+        rejoinder_core::shows_anything(text)
+    }
+
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
         // Once one of the tasks has ended, the others have nothing left to do.
         let ended = shutdown.child_token();

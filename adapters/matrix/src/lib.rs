@@ -263,6 +263,10 @@ impl ChannelAdapter for Matrix {
         format::parts(text)
     }
 
+    fn shows_anything(&self, text: &str) -> bool {
+        rejoinder_core::shows_anything(text)
+    }
+
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
         let session = match self.open(&intake, &shutdown).await {
             Ok(session) => session,

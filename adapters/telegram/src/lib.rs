@@ -245,6 +245,10 @@ impl ChannelAdapter for Telegram {
         format::parts(text)
     }
 
+    fn shows_anything(&self, text: &str) -> bool {
+        rejoinder_core::shows_anything(text)
+    }
+
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
         let Some(me) = self.who_am_i(&shutdown).await? else { return Ok(()) };
         tracing::info!(channel = %self.channel, bot = me.username, "Telegram knows us");

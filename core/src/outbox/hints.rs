@@ -14,6 +14,7 @@ use crate::{
     Action, Capabilities, Class, Delivery, DeliveryError, DeliveryId, Receipt, Shim, Support,
     engine::Core,
     outbox::calls::Call,
+    seen,
     store::{DraftMessage, Transition, TurnRecord},
 };
 
@@ -202,7 +203,7 @@ impl Core {
             }
             let text = shared.text.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let mut pause = interval;
-            if let Some(draft) = turn.obligation.clear_draft(text) {
+            if let Some(draft) = turn.obligation.clear_draft(text).filter(|draft| self.shows(turn, draft)) {
                 match self.show_draft(turn, &draft, shared, are_messages, stop).await {
                     Drafted::Shown => {}
                     Drafted::NotShown => {
@@ -218,6 +219,12 @@ impl Core {
                 () = stop.cancelled() => return,
             }
         }
+    }
+
+    /// Whether a person would see anything of a draft.
+    fn shows(&self, turn: &TurnRecord, draft: &Cleared<Draft>) -> bool {
+        let channel = self.channel(&turn.event.conversation.channel);
+        seen::shows_anything(&draft.get().text, channel.as_deref())
     }
 
     async fn show_draft(

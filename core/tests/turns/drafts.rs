@@ -73,6 +73,25 @@ async fn a_thought_gives_way_to_what_was_meant_for_the_person() {
     gateway.at_rest().await;
 }
 
+/// A7. A draft is not an empty message either.
+#[tokio::test]
+async fn a_draft_of_which_nothing_is_seen_yet_is_not_shown() {
+    let script = Script::replies("# Tides\n\nIt is the moon.")
+        .streaming("#")
+        .taking(secs(1))
+        .streaming(" Tides")
+        .taking(secs(1))
+        .streaming("\n\nIt is the moon.")
+        .taking(secs(1));
+    let gateway = Made::new().capable(editing).always(script).start().await;
+
+    gateway.receives(said(&chat("ada"), "why?")).await;
+    gateway.advance(secs(4)).await;
+
+    assert_eq!(drafts(&gateway), ["# Tides", "# Tides\n\nIt is the moon."]);
+    gateway.at_rest().await;
+}
+
 /// A runtime may find out that what it said was not meant for the person.
 #[tokio::test]
 async fn what_was_said_on_the_way_can_be_said_anew() {

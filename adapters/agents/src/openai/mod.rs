@@ -371,7 +371,7 @@ impl Talk {
             [] => None,
             [only] => Some(only.clone()),
             // Markers and reasoning are taken off the ends of a whole text: here each part has its own.
-            parts => Some(parts.iter().map(|part| visible(part)).collect::<Vec<_>>().join("\n\n")),
+            parts => Some(parts.iter().map(|part| Shim::whole(part)).collect::<Vec<_>>().join("\n\n")),
         };
         if let Some(outcome) = self.chosen.outcome(text.as_deref()) {
             return outcome;
@@ -385,11 +385,4 @@ impl Talk {
             None => Outcome::Reply(Reply::text(self.unseen)),
         }
     }
-}
-
-fn visible(text: &str) -> String {
-    let mut shim = Shim::default();
-    let mut shown = shim.push(text);
-    shown.push_str(&shim.finish().0);
-    shown
 }
