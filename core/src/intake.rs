@@ -26,6 +26,11 @@ pub enum Accepted {
     Amended(TurnId),
     /// It is kept, and given to nobody.
     Kept,
+    /// It picks from a question that was answered before: it is kept, and given to nobody.
+    Picked {
+        /// The words that were picked first.
+        choice: String,
+    },
     /// It was accepted before.
     Duplicate {
         /// The turn it became then.
@@ -95,7 +100,7 @@ impl Intake {
         let watch = match &accepted {
             Accepted::Turn(_) => Some(watch),
             Accepted::Duplicate { turn: Some(turn), .. } | Accepted::Amended(turn) => Some(self.watch(*turn)),
-            Accepted::Duplicate { turn: None, .. } | Accepted::Kept => None,
+            Accepted::Duplicate { turn: None, .. } | Accepted::Kept | Accepted::Picked { .. } => None,
         };
         Ok((accepted, watch))
     }
@@ -260,7 +265,7 @@ impl Intake {
         let result = match &stored {
             Stored::Turn { .. } => "turn",
             Stored::Amended { .. } => "amended",
-            Stored::Kept => "kept",
+            Stored::Kept | Stored::Picked { .. } => "kept",
             Stored::Duplicate { .. } => "duplicate",
         };
         metrics::counter!("rejoinder_events_total", "channel" => self.channel.to_string(), "result" => result)
@@ -304,6 +309,7 @@ impl Intake {
                 Accepted::Amended(turn)
             }
             (Stored::Duplicate { turn, text, sender }, _) => Accepted::Duplicate { turn, text, sender },
+            (Stored::Picked { choice }, _) => Accepted::Picked { choice },
             (Stored::Kept | Stored::Turn { .. }, _) => Accepted::Kept,
         }
     }

@@ -8,6 +8,7 @@ mod access;
 mod amends;
 mod answers;
 mod chaos;
+mod choices;
 mod commands;
 mod crashes;
 mod crowd;

@@ -7,6 +7,7 @@
 mod accept;
 mod amend;
 mod commit;
+mod pick;
 mod rows;
 
 use rejoinder_core::{ConversationRef, StoreError};
