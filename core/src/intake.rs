@@ -42,6 +42,20 @@ pub enum Accepted {
     },
 }
 
+impl Accepted {
+    /// The words that the question of `event` was answered with, when that is a pick and the question is answered:
+    /// its own, if it was the first.
+    #[must_use]
+    pub fn choice<'a>(&'a self, event: &'a InboundEvent) -> Option<&'a str> {
+        match (self, &event.kind) {
+            (Self::Picked { choice }, _) => Some(choice),
+            (Self::Turn(_), EventKind::Choice { .. }) => Some(&event.text),
+            (Self::Duplicate { turn: Some(_), text, .. }, EventKind::Choice { .. }) => Some(text),
+            _ => None,
+        }
+    }
+}
+
 /// Why an event was not accepted. The platform must not be acknowledged.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum IntakeError {

@@ -856,7 +856,11 @@ impl Wiring<'_> {
             }
         }
         for (name, question) in &guard.clarify {
-            let question = Question { text: question.question.clone(), choices: question.choices.clone() };
+            let question = Question {
+                text: question.question.clone(),
+                choices: question.choices.clone(),
+                anyone: question.anyone,
+            };
             words = words.with_question(name, question);
         }
         words

@@ -38,6 +38,7 @@ mod albums;
 mod api;
 mod capabilities;
 mod check;
+mod closing;
 #[cfg(test)]
 mod conformance;
 pub mod format;

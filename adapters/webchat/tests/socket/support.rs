@@ -149,9 +149,10 @@ fn settings() -> Settings {
         tells_reactions: HashSet::new(),
         max_attachment: 1 << 20,
         policies: Policies::new(policy.clone()).with("webchat", ChatKind::Direct, policy),
-        words: Words::default()
-            .with_template("", "cancelled", "Stopped.")
-            .with_question("what", Question { text: "Which?".to_owned(), choices: vec!["This".into(), "That".into()] }),
+        words: Words::default().with_template("", "cancelled", "Stopped.").with_question(
+            "what",
+            Question { text: "Which?".to_owned(), choices: vec!["This".into(), "That".into()], anyone: false },
+        ),
         max_concurrent_turns: 8,
         delivery_lifetime: Duration::from_hours(1),
         min_attempts: 3,
