@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Discord,
     check::Identity,
+    closing::closing,
     gateway::{Dispatch, StoredSeq, Urgent},
     interactions,
     normalise::{Read, Reader},
@@ -411,13 +412,15 @@ impl<'a> Answering<'a> {
         let record = read.interaction.take().map(|record| discord.interactions.note(record, now));
         let cursor = || (interactions::CURSOR, discord.interactions.to_text(discord.clock.now()));
         let is_direct = read.event.chat == ChatKind::Direct;
+        let event = read.event.clone();
         let accepted = self.storing.store(vec![read], cursor()).await?;
         let _ = urgent.stored.send(());
         let Some(record) = record else { return Ok(()) };
         let id = record.id;
         // Nobody answers whoever may not talk to the agent; only in a direct chat they may be told so.
         let is_heard = is_direct || !accepted.iter().all(|accepted| matches!(accepted, Accepted::Kept));
-        discord.acknowledge(record, is_heard);
+        let choice = accepted.iter().find_map(|accepted| accepted.choice(&event));
+        discord.acknowledge(record, choice.map(|choice| closing(&event.raw, choice)), is_heard);
         let turn = accepted.into_iter().find_map(|accepted| match accepted {
             Accepted::Turn(turn) | Accepted::Duplicate { turn: Some(turn), .. } => Some(turn),
             _ => None,
