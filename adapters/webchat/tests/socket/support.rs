@@ -196,6 +196,16 @@ impl Page {
         }
     }
 
+    /// The next turn that is as it should be.
+    pub(crate) async fn until_turn(&mut self, is_right: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let turn = self.hears("turn").await["turn"].take();
+            if is_right(&turn) {
+                return turn;
+            }
+        }
+    }
+
     /// The next turn with a status.
     pub(crate) async fn sees(&mut self, status: &str) -> Value {
         loop {
