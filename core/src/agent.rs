@@ -110,6 +110,8 @@ pub struct Usage {
 pub enum RunEvent {
     /// More text of the answer to come.
     Text(String),
+    /// What was said of the answer so far was not meant for the person: this is all of it.
+    Rewrite(String),
     /// A tool is used: activity, not a signal.
     Tool(String),
     /// What was consumed so far; the last one counts.
@@ -144,6 +146,11 @@ impl RunEvents {
     pub async fn text(&self, delta: impl Into<String> + Send) {
         // A closed channel means that the run was ended from outside: there is nobody to tell.
         let _ = self.0.send(RunEvent::Text(delta.into())).await;
+    }
+
+    /// Takes back all text of the answer that was reported, and reports `text` in its place.
+    pub async fn rewrite(&self, text: impl Into<String> + Send) {
+        let _ = self.0.send(RunEvent::Rewrite(text.into())).await;
     }
 
     /// Reports that a tool is used.

@@ -267,6 +267,13 @@ pub trait ChannelAdapter: Send + Sync + 'static {
         vec![text.to_owned()]
     }
 
+    /// Whether a person would see anything of a text. Pure; an agent's answer of which they would not is silence.
+    /// The default shows a text as it is; a platform that reads Markdown says
+    /// [`shows_anything`](crate::shows_anything).
+    fn shows_anything(&self, text: &str) -> bool {
+        !rejoinder_guard::is_blank(text)
+    }
+
     /// Takes events in until `shutdown`: normalises each, hands it to [`Intake::accept`], and
     /// acknowledges it to the platform only after that returned.
     ///

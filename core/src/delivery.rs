@@ -14,9 +14,12 @@ pub struct Content {
     /// Files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// What the person may pick from.
+    /// What the person may pick from, once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub choices: Vec<String>,
+    /// The platform's id of the one person who may pick; `None`: everybody in the chat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chooser: Option<String>,
 }
 
 /// One thing to do on a platform.

@@ -63,7 +63,7 @@ pub enum EventKind {
     /// Something said.
     Message,
     /// A choice was picked from a question that `turn` was answered with. The event's text is the
-    /// choice's words.
+    /// choice's words. Only the first pick is a turn, and only by who was asked.
     Choice {
         /// The turn whose answer was the question.
         turn: TurnId,

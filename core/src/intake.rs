@@ -31,6 +31,11 @@ pub enum Accepted {
     /// The store does not take it as it is, and will not: at most that it came is kept. It is nobody's turn, and to be
     /// acknowledged: it would come again and again.
     Refused,
+    /// It picks from a question that was answered before: it is kept, and given to nobody.
+    Picked {
+        /// The words that were picked first.
+        choice: String,
+    },
     /// It was accepted before.
     Duplicate {
         /// The turn it became then.
@@ -40,6 +45,20 @@ pub enum Accepted {
         /// The platform's id of who sent it then: another one's under the same id is a mistake as well.
         sender: String,
     },
+}
+
+impl Accepted {
+    /// The words that the question of `event` was answered with, when that is a pick and the question is answered:
+    /// its own, if it was the first.
+    #[must_use]
+    pub fn choice<'a>(&'a self, event: &'a InboundEvent) -> Option<&'a str> {
+        match (self, &event.kind) {
+            (Self::Picked { choice }, _) => Some(choice),
+            (Self::Turn(_), EventKind::Choice { .. }) => Some(&event.text),
+            (Self::Duplicate { turn: Some(_), text, .. }, EventKind::Choice { .. }) => Some(text),
+            _ => None,
+        }
+    }
 }
 
 /// Why an event was not accepted. The platform must not be acknowledged.
@@ -100,7 +119,9 @@ impl Intake {
         let watch = match &accepted {
             Accepted::Turn(_) => Some(watch),
             Accepted::Duplicate { turn: Some(turn), .. } | Accepted::Amended(turn) => Some(self.watch(*turn)),
-            Accepted::Duplicate { turn: None, .. } | Accepted::Kept | Accepted::Refused => None,
+            Accepted::Duplicate { turn: None, .. } | Accepted::Kept | Accepted::Picked { .. } | Accepted::Refused => {
+                None
+            }
         };
         Ok((accepted, watch))
     }
@@ -323,7 +344,7 @@ impl Intake {
         let result = match &stored {
             Stored::Turn { .. } => "turn",
             Stored::Amended { .. } => "amended",
-            Stored::Kept => "kept",
+            Stored::Kept | Stored::Picked { .. } => "kept",
             Stored::Duplicate { .. } => "duplicate",
         };
         metrics::counter!("rejoinder_events_total", "channel" => self.channel.to_string(), "result" => result)
@@ -366,6 +387,7 @@ impl Intake {
                 Accepted::Amended(turn)
             }
             (Stored::Duplicate { turn, text, sender }, _) => Accepted::Duplicate { turn, text, sender },
+            (Stored::Picked { choice }, _) => Accepted::Picked { choice },
             (Stored::Kept | Stored::Turn { .. }, _) => Accepted::Kept,
         }
     }

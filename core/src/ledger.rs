@@ -376,6 +376,7 @@ impl Core {
                 attachments: turn.event.attachments.clone(),
                 status: TurnStatus::of(&turn.obligation),
                 shown,
+                picked: None,
             };
             self.hub.publish(version, Arc::new(view));
             return;

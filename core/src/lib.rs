@@ -36,6 +36,7 @@ mod ledger;
 mod markdown;
 mod outbox;
 mod router;
+mod seen;
 mod settings;
 pub mod store;
 mod sweep;
@@ -59,11 +60,11 @@ pub use event::{Amends, Directed, EventKind, InboundEvent, Sender, SenderKind};
 pub use hub::Watch;
 pub use ids::{ConversationId, DeliveryId, EventId, RunId, SessionId, TurnId};
 pub use intake::{Accepted, Intake, IntakeError};
-pub use markdown::split_markdown;
+pub use markdown::{read_markdown, shows_anything, split_markdown};
 pub use settings::{Policies, Question, Settings, Words};
 pub use store::{FallbackView, Shown, Store, StoreError, TurnStatus, TurnView};
 
 pub use rejoinder_guard::{
     Attachment, Cause, End, Expectation, Ladder, LateAnswer, Obligation, OnUnknown, Outcome, Policy, Reply, Rung,
-    Settlement, Shim, SignalKind, State, Timestamp, Via,
+    Settlement, Shim, SignalKind, State, Timestamp, Via, is_blank,
 };

@@ -9,6 +9,7 @@ mod cuts;
 mod inline;
 mod lines;
 mod part;
+mod shown;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ use std::borrow::Cow;
 use cuts::{Cut, Rank};
 use lines::{FencePart, Kind};
 use part::Source;
+pub use shown::{read_markdown, shows_anything};
 use unicode_segmentation::GraphemeCursor;
 
 /// How much of what would fit a part must at least hold to end at a cut of this rank, in sixths.

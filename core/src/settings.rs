@@ -14,6 +14,8 @@ pub struct Question {
     pub text: String,
     /// What the person may pick from.
     pub choices: Vec<String>,
+    /// Whether anyone in a group may pick, and not only who was asked.
+    pub anyone: bool,
 }
 
 /// Everything the operator chose.

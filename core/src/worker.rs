@@ -19,6 +19,7 @@ use crate::{
     engine::Core,
     ledger::{Along, Run},
     outbox::hints::{Drafting, Typing},
+    seen,
     store::{DeliveryRecord, DeliveryState, RunEnd, RunRecord, TurnRecord},
 };
 
@@ -86,6 +87,8 @@ impl Core {
     async fn bring_in(self: &Arc<Self>, turn: &mut TurnRecord, run: &Run, ended: Ended, usage: Option<Usage>) -> bool {
         let (end, detail, event) = match ended {
             Ended::Returned(Ok(outcome)) => {
+                let channel = self.channel(&turn.event.conversation.channel);
+                let outcome = seen::seen(outcome, channel.as_deref());
                 let (end, detail) = describe(&outcome);
                 (end, detail, Some(Event::Outcome(outcome)))
             }
@@ -277,11 +280,14 @@ impl Core {
     ) {
         match event {
             RunEvent::Text(delta) => drafting.add(self, turn, &delta),
+            RunEvent::Rewrite(text) => drafting.rewrite(self, turn, &text),
             RunEvent::Tool(name) => info!(turn = %turn.id, tool = name, "the agent uses a tool"),
             RunEvent::Usage(consumed) => *usage = Some(consumed),
             RunEvent::Send(reply, answer) => {
                 // No draft may come after what is perhaps the answer.
                 drafting.pause().await;
+                let channel = self.channel(&turn.event.conversation.channel);
+                let reply = seen::seen_reply(reply, channel.as_deref());
                 let claimed = self
                     .decide_in_the_end(turn, Event::Sent(reply), Along::default())
                     .await

@@ -709,6 +709,7 @@ impl Wiring<'_> {
                         settings.max_tokens = openai.max_tokens;
                         settings.tools = openai.tools;
                         settings.images = openai.images;
+                        settings.thinks_first = openai.thinks_first;
                         settings.history_messages = openai.history_messages as usize;
                         settings.history_chars = openai.history_chars as usize;
                         settings.first_token_timeout = openai.first_token_timeout;
@@ -865,7 +866,11 @@ impl Wiring<'_> {
             }
         }
         for (name, question) in &guard.clarify {
-            let question = Question { text: question.question.clone(), choices: question.choices.clone() };
+            let question = Question {
+                text: question.question.clone(),
+                choices: question.choices.clone(),
+                anyone: question.anyone,
+            };
             words = words.with_question(name, question);
         }
         words

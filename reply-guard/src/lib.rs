@@ -32,7 +32,7 @@
 //!   sent that the guard did not decide on.
 //! * [`Policy`] is what the operator chose: deadlines, bounds, the fallback [`Ladder`] by [`Cause`].
 //! * [`End`] is the order of precedence of the ends that race for a turn.
-//! * [`Shim`] takes the silence markers of other people's runtimes out of a stream.
+//! * [`Shim`] takes the silence markers of other people's runtimes, and their thoughts, out of a stream.
 //!
 //! # What the caller does
 //!
@@ -69,6 +69,6 @@ pub use obligation::{Decision, DraftPlace, Effect, Event, Expectation, Obligatio
 pub use outcome::{Attachment, Outcome, Reply};
 pub use policy::{LateAnswer, OnUnknown, Policy};
 pub use precedence::End;
-pub use shim::{Shim, Silence};
+pub use shim::{Shim, Silence, is_blank};
 pub use signal::{Body, Draft, Signal, SignalKind, Via};
 pub use time::Timestamp;

@@ -4,9 +4,11 @@
 //! and some models think aloud before they answer. [`Shim`] takes both out of a stream:
 //!
 //! * a reasoning block (`<think>…</think>`, `<thinking>…</thinking>`) at the start, closed or not;
+//! * everything before an end of one that has no beginning (`…</think>`): some templates write the beginning
+//!   themselves, and the server passes on what comes after it. An end in quotes or backticks is talk about it;
 //! * a marker ([`MARKERS`], in any case) that is the first or the last word, or alone on its line,
-//!   where it may wear markup or a full stop (`` `NO_REPLY`. ``). Inside a sentence it is a word like
-//!   any other: people do ask what `NO_REPLY` means;
+//!   where it may wear markup or a full stop (`` `NO_REPLY`. ``), or be said again without a space. Inside a
+//!   sentence it is a word like any other: people do ask what `NO_REPLY` means;
 //! * white space, visible or not, at both ends.
 
 #[cfg(test)]
@@ -18,10 +20,13 @@ const MARKERS: [&str; 4] = ["NO_REPLY", "[SILENT]", "HEARTBEAT_OK", "<no-reply/>
 /// The one marker that ends by itself: it needs no white space around it.
 const SELF_DELIMITED: &str = "<no-reply/>";
 
+/// Where it may hold white space: before these bytes of it.
+const SPACES: [usize; 3] = [1, 9, 10];
+
 /// What opens and closes a reasoning block.
 const REASONING: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
 
-/// The longest word that is held back because a marker may stand in it, in bytes.
+/// The most that is held back because it may become a marker, in bytes.
 const LONGEST_HELD: usize = 32;
 
 /// The stream meant silence: a marker stood in it, and nothing else that a person could see.
@@ -65,7 +70,19 @@ fn is_invisible(c: char) -> bool {
         || matches!(c,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180e}'
             | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}'
-            | '\u{3164}' | '\u{feff}' | '\u{ffa0}')
+            | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}')
+}
+
+/// Whether `c` changes how the character before it looks, and shows nothing by itself: variation selectors, tags.
+const fn is_modifier(c: char) -> bool {
+    matches!(c, '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Whether a text, shown as it is, leaves nothing to see.
+#[must_use]
+pub fn is_blank(text: &str) -> bool {
+    text.chars().all(|c| is_invisible(c) || is_modifier(c))
 }
 
 /// Whether `c` may surround a marker that is alone on its line.
@@ -73,31 +90,87 @@ const fn is_wrapping(c: char) -> bool {
     matches!(c, '*' | '_' | '`' | '"' | '\'' | '~' | '.' | '!' | '“' | '”')
 }
 
-/// `text` without `prefix`, in any ASCII case.
-fn strip_prefix<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
-    let (head, tail) = text.split_at_checked(prefix.len())?;
-    head.eq_ignore_ascii_case(prefix).then_some(tail)
+const fn is_quote(c: char) -> bool {
+    matches!(c, '`' | '"' | '\'' | '“' | '‘' | '„' | '«')
+}
+
+/// Whether a quotation may be opened after `c`.
+fn is_before_quotation(c: char) -> bool {
+    is_invisible(c) || "([{=,:;<>/|-–—".contains(c)
 }
 
 fn starts(whole: &str, part: &str) -> bool {
-    strip_prefix(whole, part).is_some()
+    whole.get(..part.len()).is_some_and(|head| head.eq_ignore_ascii_case(part))
 }
 
-/// The marker that `word` is, bare or in wrapping.
-fn marker_of(word: &str) -> Option<&'static str> {
-    let stripped = word.trim_start_matches(is_wrapping);
-    MARKERS.into_iter().find(|name| strip_prefix(stripped, name).is_some_and(|tail| tail.chars().all(is_wrapping)))
-}
-
-/// Whether `word` could still become a marker, or, at the start of the text, a reasoning tag.
-fn may_become_special(word: &str, at_start: bool) -> bool {
-    if word.len() > LONGEST_HELD {
-        return false;
+/// How much of the marker `name` stands in `text`, in bytes, if nothing else does.
+fn progress(text: &str, name: &str) -> Option<usize> {
+    let mut at = 0;
+    for c in text.chars() {
+        if name[at..].chars().next().is_some_and(|next| next.eq_ignore_ascii_case(&c)) {
+            at += 1;
+        } else if !(name == SELF_DELIMITED && SPACES.contains(&at) && is_invisible(c)) {
+            return None;
+        }
     }
-    let stripped = word.trim_start_matches(is_wrapping);
-    MARKERS.into_iter().any(|name| starts(name, stripped))
-        || marker_of(word).is_some()
-        || (at_start && REASONING.into_iter().any(|(open, _)| starts(open, word)))
+    Some(at)
+}
+
+/// A word that is held back.
+#[derive(Debug, Default)]
+struct Word {
+    text: String,
+    /// How much of it is markers and their wrapping, in bytes.
+    matched: usize,
+    /// The first marker in it.
+    marker: Option<&'static str>,
+    /// Whether it has wrapping.
+    is_worn: bool,
+}
+
+impl Word {
+    fn push(&mut self, c: char) {
+        self.text.push(c);
+        let rest = self.rest();
+        if rest.len() == c.len_utf8() && is_wrapping(c) {
+            self.is_worn = true;
+            self.matched = self.text.len();
+        } else if let Some(name) = MARKERS.into_iter().find(|name| progress(rest, name) == Some(name.len())) {
+            self.marker.get_or_insert(name);
+            self.matched = self.text.len();
+        }
+    }
+
+    /// What may become a marker.
+    fn rest(&self) -> &str {
+        &self.text[self.matched..]
+    }
+
+    /// The marker that it is, bare or in wrapping, said once or again.
+    fn as_marker(&self) -> Option<&'static str> {
+        self.marker.filter(|_| self.rest().is_empty())
+    }
+
+    /// Whether it is the one marker that ends by itself.
+    fn is_tag(&self) -> bool {
+        self.as_marker() == Some(SELF_DELIMITED) && !self.is_worn
+    }
+
+    /// Whether white space may stand in it now.
+    fn may_hold_space(&self) -> bool {
+        let rest = self.rest();
+        rest.len() < LONGEST_HELD && progress(rest, SELF_DELIMITED).is_some_and(|at| SPACES.contains(&at))
+    }
+
+    /// Whether it could still become a marker, or a reasoning tag.
+    fn may_become_special(&self) -> bool {
+        let rest = self.rest();
+        if rest.len() > LONGEST_HELD || (self.marker.is_none() && self.matched > LONGEST_HELD) {
+            return false;
+        }
+        MARKERS.into_iter().any(|name| progress(rest, name).is_some())
+            || REASONING.into_iter().any(|(open, close)| starts(open, &self.text) || starts(close, &self.text))
+    }
 }
 
 /// White space between two words.
@@ -158,8 +231,9 @@ enum Mode {
 
 /// Takes reasoning and silence markers out of a stream of text.
 ///
-/// What [`push`](Self::push) returns may be shown at once; it never has to be taken back. However the
-/// text is cut into chunks, the same text comes out.
+/// What [`push`](Self::push) returns may be shown at once. It has to be taken back only when it turns out to be
+/// a thought that had no beginning ([`taken_back`](Self::taken_back)). However the text is cut into chunks, the
+/// same text comes out.
 ///
 /// ```
 /// # use rejoinder_guard::Shim;
@@ -176,18 +250,31 @@ pub struct Shim {
     /// The white space before the current word.
     gap: Gap,
     /// The current word, as long as it is held back.
-    word: String,
+    word: Word,
     /// The marker before the current gap.
     held: Option<Held>,
     /// Markers before that one, with the gaps between: taken out if nothing but markers follows.
     chain: String,
     /// Whether anything was shown.
     shown: bool,
+    /// The last two characters that were shown.
+    last: [Option<char>; 2],
     /// The first marker.
     marker: Option<&'static str>,
+    /// Whether the beginning of a thought was shown, and not its end.
+    has_beginning: bool,
+    has_thought: bool,
+    taken_back: u32,
 }
 
 impl Shim {
+    /// What may be shown of a whole text.
+    #[must_use]
+    pub fn whole(text: &str) -> String {
+        let mut shim = Self::default();
+        shim.push(text) + &shim.finish().0
+    }
+
     /// Takes in the next chunk and returns what may be shown now: all but what may be the beginning
     /// of something that is taken out.
     #[must_use]
@@ -195,19 +282,32 @@ impl Shim {
         let mut out = String::with_capacity(chunk.len());
         let mut rest = chunk;
         while let Some(c) = rest.chars().next() {
-            if matches!(self.mode, Mode::Text) {
-                let end = rest.find(|c| c == '<' || is_invisible(c)).unwrap_or(rest.len());
-                out.push_str(&rest[..end]);
-                rest = &rest[end..];
-                let Some(c) = rest.chars().next() else { break };
-                self.leave_text(c);
-                rest = &rest[c.len_utf8()..];
+            let length = if matches!(self.mode, Mode::Text) {
+                rest.find(|c| c == '<' || is_invisible(c)).unwrap_or(rest.len())
+            } else {
+                0
+            };
+            if length > 0 {
+                self.emit(&rest[..length], &mut out);
+                rest = &rest[length..];
             } else {
                 self.step(c, &mut out);
                 rest = &rest[c.len_utf8()..];
             }
         }
         out
+    }
+
+    /// How often what was shown before was taken back, all of it: the end of a thought came that had no beginning.
+    #[must_use]
+    pub const fn taken_back(&self) -> u32 {
+        self.taken_back
+    }
+
+    /// Whether a thought has ended: what follows is meant for the person.
+    #[must_use]
+    pub const fn has_thought(&self) -> bool {
+        self.has_thought
     }
 
     /// Ends the stream: the rest that may be shown, and whether the stream meant silence.
@@ -238,34 +338,33 @@ impl Shim {
                     *seen = usize::from(c == '<');
                 }
                 if *seen == close.len() {
+                    self.has_thought = true;
                     self.mode = Mode::Gap;
                 }
             }
-            Mode::Gap | Mode::Text if is_invisible(c) => {
+            Mode::Gap if is_invisible(c) || is_modifier(c) => self.gap.push(c),
+            Mode::Gap => self.begin_word(c, out),
+            Mode::Text if is_invisible(c) => {
+                self.mode = Mode::Gap;
                 self.gap.push(c);
             }
-            Mode::Gap | Mode::Text => self.begin_word(c, out),
-            Mode::Word if is_invisible(c) => {
+            // What is taken out without white space around it may begin within a word.
+            Mode::Text if c == '<' => {
+                self.mode = Mode::Word;
+                self.word.push(c);
+            }
+            Mode::Text => self.emit(c.encode_utf8(&mut [0; 4]), out),
+            Mode::Word if is_invisible(c) && !self.word.may_hold_space() => {
                 self.end_word(out);
                 self.mode = Mode::Gap;
                 self.gap.push(c);
             }
-            Mode::Word if self.word.eq_ignore_ascii_case(SELF_DELIMITED) && !is_wrapping(c) => {
+            Mode::Word if self.word.is_tag() && !is_wrapping(c) => {
                 self.end_word(out);
-                self.begin_word(c, out);
+                self.mode = Mode::Gap;
+                self.step(c, out);
             }
             Mode::Word => self.extend_word(c, out),
-        }
-    }
-
-    /// A word that is being shown ends, or a self-delimited marker may begin in it.
-    fn leave_text(&mut self, c: char) {
-        if is_invisible(c) {
-            self.mode = Mode::Gap;
-            self.gap.push(c);
-        } else {
-            self.mode = Mode::Word;
-            self.word.push(c);
         }
     }
 
@@ -277,32 +376,68 @@ impl Shim {
 
     fn extend_word(&mut self, c: char, out: &mut String) {
         self.word.push(c);
-        let at_start = self.is_at_start();
-        if at_start
-            && let Some((_, close)) = REASONING.into_iter().find(|(open, _)| open.eq_ignore_ascii_case(&self.word))
-        {
-            self.word.clear();
-            self.mode = Mode::Reasoning { close, seen: 0 };
-        } else if !may_become_special(&self.word, at_start) {
-            if c == '<' && self.word.len() > 1 {
-                self.word.pop();
-                self.show_word(out);
-                self.word.push('<');
+        let is = |tag: &str| tag.eq_ignore_ascii_case(&self.word.text);
+        if let Some((_, close)) = REASONING.into_iter().find(|(open, _)| is(open)) {
+            if self.is_at_start() {
+                self.word = Word::default();
+                self.mode = Mode::Reasoning { close, seen: 0 };
             } else {
-                self.show_word(out);
-                self.mode = Mode::Text;
+                self.has_beginning |= !self.is_quoted();
+                self.let_go(out);
             }
+        } else if REASONING.into_iter().any(|(_, close)| is(close)) {
+            if self.is_quoted() || std::mem::take(&mut self.has_beginning) {
+                self.let_go(out);
+            } else {
+                self.take_back(out);
+            }
+        } else if !self.word.may_become_special() {
+            self.let_go(out);
+        }
+    }
+
+    /// Whether a quotation was opened right before the word.
+    fn is_quoted(&self) -> bool {
+        let [before, last] = self.last;
+        let is_next = self.gap.text.is_empty() && self.chain.is_empty();
+        is_next && last.is_some_and(is_quote) && before.is_none_or(is_before_quotation)
+    }
+
+    /// All that came so far was a thought.
+    fn take_back(&mut self, out: &mut String) {
+        out.clear();
+        *self = Self { has_thought: true, taken_back: self.taken_back + 1, ..Self::default() };
+    }
+
+    /// The word is nothing special, but something may begin within it.
+    fn let_go(&mut self, out: &mut String) {
+        let word = std::mem::take(&mut self.word).text;
+        let within = word.char_indices().skip(1).find(|&(_, c)| c == '<' || is_invisible(c));
+        let (first, rest) = word.split_at(within.map_or(word.len(), |(at, _)| at));
+        self.show(first, out);
+        self.mode = Mode::Text;
+        for c in rest.chars() {
+            self.step(c, out);
         }
     }
 
     /// The word has ended before anything ruled out that it is special.
     fn end_word(&mut self, out: &mut String) {
-        let Some(marker) = marker_of(&self.word) else { return self.show_word(out) };
-        let bare = self.word.len() == marker.len();
+        let word = std::mem::take(&mut self.word);
+        let Some(marker) = word.as_marker() else {
+            for word in word.text.split_inclusive(is_invisible) {
+                let end = word.trim_end_matches(is_invisible);
+                if !end.is_empty() {
+                    self.show(end, out);
+                }
+                word[end.len()..].chars().for_each(|c| self.gap.push(c));
+            }
+            return;
+        };
         let first = self.is_at_start();
         self.marker.get_or_insert(marker);
-        let (before, word) = (std::mem::take(&mut self.gap), std::mem::take(&mut self.word));
-        self.held = (!bare || !first).then_some(Held { before, word, bare });
+        let held = Held { before: std::mem::take(&mut self.gap), bare: !word.is_worn, word: word.text };
+        self.held = (word.is_worn || !first).then_some(held);
     }
 
     /// Something follows the held marker.
@@ -322,19 +457,24 @@ impl Shim {
         }
     }
 
-    fn show_word(&mut self, out: &mut String) {
-        let word = std::mem::take(&mut self.word);
-        self.show(&word, out);
-    }
-
     fn show(&mut self, word: &str, out: &mut String) {
         let (chain, gap) = (std::mem::take(&mut self.chain), std::mem::take(&mut self.gap));
         if self.shown || !chain.is_empty() {
-            out.push_str(&chain);
-            out.push_str(&gap.text);
+            self.emit(&chain, out);
+            self.emit(&gap.text, out);
         }
-        out.push_str(word);
+        self.emit(word, out);
         self.shown = true;
+    }
+
+    fn emit(&mut self, text: &str, out: &mut String) {
+        let mut backwards = text.chars().rev();
+        match (backwards.next(), backwards.next()) {
+            (Some(last), None) => self.last = [self.last[1], Some(last)],
+            (Some(last), before) => self.last = [before, Some(last)],
+            (None, _) => {}
+        }
+        out.push_str(text);
     }
 
     fn begins_line(&self, held: &Held) -> bool {

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Discord,
     check::Identity,
+    closing::closing,
     gateway::{Dispatch, StoredSeq, Urgent},
     interactions,
     normalise::{Read, Reader},
@@ -398,6 +399,7 @@ impl<'a> Answering<'a> {
         let record = read.interaction.take().map(|record| discord.interactions.note(record, now));
         let cursor = || (interactions::CURSOR, discord.interactions.to_text(discord.clock.now()));
         let is_direct = read.event.chat == ChatKind::Direct;
+        let event = read.event.clone();
         let accepted = self.storing.store(vec![read], cursor()).await?;
         let _ = urgent.stored.send(());
         let Some(record) = record else { return Ok(()) };
@@ -406,9 +408,10 @@ impl<'a> Answering<'a> {
         let is_heard = accepted.iter().any(|accepted| match accepted {
             Accepted::Kept => is_direct,
             Accepted::Refused => false,
-            Accepted::Turn(_) | Accepted::Amended(_) | Accepted::Duplicate { .. } => true,
+            Accepted::Turn(_) | Accepted::Amended(_) | Accepted::Picked { .. } | Accepted::Duplicate { .. } => true,
         });
-        discord.acknowledge(record, is_heard);
+        let choice = accepted.iter().find_map(|accepted| accepted.choice(&event));
+        discord.acknowledge(record, choice.map(|choice| closing(&event.raw, choice)), is_heard);
         let turn = accepted.into_iter().find_map(|accepted| match accepted {
             Accepted::Turn(turn) | Accepted::Duplicate { turn: Some(turn), .. } => Some(turn),
             _ => None,

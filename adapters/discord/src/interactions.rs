@@ -15,7 +15,7 @@ use std::{
 use rejoinder_core::{Timestamp, TurnId};
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::{
@@ -52,7 +52,7 @@ pub(crate) struct Record {
     chat: Snowflake,
     /// Only the person sees what is answered.
     pub(crate) is_private: bool,
-    /// A command: the answer takes the place of the notice. Else a button, whose message stays as it is.
+    /// A command: the answer takes the place of the notice. Else a button, whose message the answer stands below.
     pub(crate) is_command: bool,
     at: Timestamp,
     /// The turn that it became.
@@ -217,14 +217,14 @@ impl Interactions {
 }
 
 /// Tells Discord that an interaction was noticed: until then the person sees that nothing happens, and after
-/// three seconds that it failed.
-pub(crate) async fn acknowledge(api: &Api, interactions: &Interactions, record: &Record) {
+/// three seconds that it failed. `answer` is what else it is told.
+pub(crate) async fn acknowledge(api: &Api, interactions: &Interactions, record: &Record, answer: Option<Value>) {
     // 5: the answer comes later; 6: nothing changes on the message.
-    let answer = match (record.is_command, record.is_private) {
+    let answer = answer.unwrap_or_else(|| match (record.is_command, record.is_private) {
         (true, true) => json!({"type": 5, "data": {"flags": EPHEMERAL}}),
         (true, false) => json!({"type": 5}),
         (false, _) => json!({"type": 6}),
-    };
+    });
     let path = format!("interactions/{}/{}/callback", record.id, record.token);
     let trying = async {
         loop {

@@ -35,6 +35,7 @@ mod api;
 mod backfill;
 mod capabilities;
 mod check;
+mod closing;
 mod commands;
 #[cfg(test)]
 mod conformance;
@@ -65,6 +66,7 @@ use rejoinder_core::{
     Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock, Timestamp,
 };
 use reqwest::{Client, redirect};
+use serde_json::Value;
 use tokio::sync::{OnceCell, mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -164,12 +166,12 @@ impl Discord {
         self.identity.get_or_try_init(|| check::who_am_i(&self.api)).await.copied()
     }
 
-    /// Acknowledges an interaction while everything else goes on; takes the notice back that it is thought over
-    /// when nobody does.
-    fn acknowledge(&self, record: Arc<Record>, is_heard: bool) {
+    /// Acknowledges an interaction while everything else goes on, with `answer` where it has one of its own; takes the
+    /// notice back that it is thought over when nobody does.
+    fn acknowledge(&self, record: Arc<Record>, answer: Option<Value>, is_heard: bool) {
         let (api, interactions) = (Arc::clone(&self.api), Arc::clone(&self.interactions));
         self.tasks.spawn(async move {
-            interactions::acknowledge(&api, &interactions, &record).await;
+            interactions::acknowledge(&api, &interactions, &record, answer).await;
             if !is_heard {
                 interactions::take_back(&api, &record).await;
             }
@@ -283,6 +285,10 @@ impl ChannelAdapter for Discord {
         format::parts(text)
     }
 
+    fn shows_anything(&self, text: &str) -> bool {
+        rejoinder_core::shows_anything(text)
+    }
+
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
         // Once one of the tasks has ended, the others have nothing left to do.
         let ended = shutdown.child_token();
@@ -312,7 +318,7 @@ impl ChannelAdapter for Discord {
         let answering = Answering::new(self, &intake, &ended, me);
         let taking = Taking::new(self, &intake, &ended, me, position, places, stored);
         for record in waiting {
-            self.acknowledge(record, true);
+            self.acknowledge(record, None, true);
         }
         let working = async {
             let reading = shard.run(&ended);

@@ -4,8 +4,8 @@
 //! an agent says is text, links lead to the web or to Matrix, and pictures are links: nothing is loaded by
 //! showing a message.
 
-use pulldown_cmark::{Alignment, CowStr, Event, LinkType, Options, Parser, Tag, TagEnd, html};
-use rejoinder_core::split_markdown;
+use pulldown_cmark::{Alignment, CowStr, Event, LinkType, Tag, TagEnd, html};
+use rejoinder_core::{read_markdown, split_markdown};
 
 /// The most Markdown that one message holds, in bytes. As HTML it may become half as much again; both, encrypted,
 /// stay below the 65,536 bytes of an event.
@@ -27,9 +27,8 @@ pub(crate) fn formatted(markdown: &str) -> Option<String> {
 
 /// Markdown as HTML.
 pub(crate) fn html(markdown: &str) -> String {
-    let options = Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;
     let mut links = Vec::new();
-    let events = Parser::new_ext(markdown, options).flat_map(|event| allowed(event, &mut links));
+    let events = read_markdown(markdown).into_iter().flat_map(|event| allowed(event, &mut links));
     let mut written = String::with_capacity(markdown.len() * 5 / 4);
     html::push_html(&mut written, events);
     let written = written.trim_end();
@@ -87,6 +86,10 @@ pub(crate) fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rejoinder_core::{
+        conformance::markdown::{SEEN, UNSEEN},
+        is_blank, shows_anything,
+    };
     use rstest::rstest;
 
     use super::*;
@@ -100,6 +103,28 @@ mod tests {
     #[case("```rust\nlet x;\n```", "<pre><code class=\"language-rust\">let x;\n</code></pre>")]
     fn markdown_becomes_html(#[case] markdown: &str, #[case] expected: &str) {
         assert_eq!(html(markdown), expected);
+    }
+
+    /// What a person reads of HTML.
+    fn words(html: &str) -> String {
+        let text: String = html.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text)).collect();
+        text.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    }
+
+    /// A7.
+    #[test]
+    fn what_shows_something_is_shown() {
+        for (markdown, seen) in SEEN {
+            assert!(words(&html(markdown)).contains(seen), "{markdown:?}: {:?}", html(markdown));
+        }
+        for markdown in UNSEEN {
+            assert!(!shows_anything(markdown), "{markdown:?}");
+            assert!(
+                words(&html(markdown)).chars().all(|c| is_blank(&c.to_string())),
+                "{markdown:?}: {:?}",
+                html(markdown)
+            );
+        }
     }
 
     #[rstest]

@@ -131,6 +131,7 @@ fn message(event: &Event, message: &Message, around: &Around<'_>) -> Option<Inbo
         Some(_) => answers.filter(|known| known.sender == around.me).and_then(|known| known.asks.as_ref()),
         None => around.asked,
     };
+    let asked = asked.filter(|asked| asked.may_be_told_by(&event.sender));
     let picked = asked.and_then(|asked| Some((asked, text::picked(&said, &asked.choices)?)));
     if let Some((asked, choice)) = picked {
         let kind = EventKind::Choice { turn: asked.turn };

@@ -32,6 +32,18 @@ pub(crate) struct Asked {
     pub(crate) turn: TurnId,
     /// What may be picked.
     pub(crate) choices: Vec<String>,
+    /// Who may pick; `None`: everybody in the room.
+    pub(crate) chooser: Option<String>,
+    /// Whether it says already what was picked.
+    pub(crate) is_closed: bool,
+}
+
+impl Asked {
+    /// Whether what `user` says in words may be a pick. Else it is a message like any other: a press that comes too late
+    /// changes nothing, but words want an answer.
+    pub(crate) fn may_be_told_by(&self, user: &str) -> bool {
+        !self.is_closed && self.chooser.as_deref().is_none_or(|chooser| chooser == user)
+    }
 }
 
 impl Known {
@@ -41,7 +53,8 @@ impl Known {
         let Message { body, relates_to, ours, new_content, .. } = message;
         let asks = ours.and_then(|ours| {
             let turn = ours.turn?.parse().ok()?;
-            (!ours.choices.is_empty()).then_some(Asked { turn, choices: ours.choices })
+            let (choices, chooser, is_closed) = (ours.choices, ours.chooser, ours.picked.is_some());
+            (!choices.is_empty()).then_some(Asked { turn, choices, chooser, is_closed })
         });
         Self {
             sender: event.sender.clone(),

@@ -32,6 +32,7 @@
 
 mod capabilities;
 mod check;
+mod closing;
 #[cfg(test)]
 mod conformance;
 mod content;
@@ -96,15 +97,17 @@ pub struct Matrix {
     http: reqwest::Client,
     pulse: Pulse,
     session: watch::Sender<Option<Arc<Session>>>,
-    memory: Memory,
+    memory: Arc<Memory>,
     said: Said,
     questions: Questions,
     locked: Waiting,
     late: Late,
     doors: Arc<Doors>,
-    budget: Budget,
+    budget: Arc<Budget>,
     /// The events of the latest turns.
     turns: Cache<TurnId, Arc<str>>,
+    /// The questions that the latest turns were answered with.
+    asked: Cache<TurnId, Arc<str>>,
     /// What goes on besides.
     tasks: TaskTracker,
 }
@@ -145,14 +148,15 @@ impl Matrix {
             http,
             pulse: Pulse::default(),
             session: watch::Sender::new(None),
-            memory: Memory::default(),
+            memory: Arc::default(),
             said: Said::default(),
             questions: Questions::default(),
             locked: Waiting::default(),
             late: Late::default(),
             doors: Arc::default(),
-            budget: Budget::default(),
+            budget: Arc::default(),
             turns: Cache::new(TURNS),
+            asked: Cache::new(TURNS),
             tasks: TaskTracker::new(),
         })
     }
@@ -261,6 +265,10 @@ impl ChannelAdapter for Matrix {
 
     fn parts(&self, text: &str) -> Vec<String> {
         format::parts(text)
+    }
+
+    fn shows_anything(&self, text: &str) -> bool {
+        rejoinder_core::shows_anything(text)
     }
 
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {

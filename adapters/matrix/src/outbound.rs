@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// How long one message may take: in an encrypted room its key is shared first.
-const MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long a hint may take: it is of no use later.
 const HINT_TIMEOUT: Duration = Duration::from_secs(8);
@@ -67,6 +67,9 @@ impl Place<'_> {
         if let (Some(turn), false) = (delivery.turn(), content.choices.is_empty()) {
             ours["turn"] = json!(turn);
             ours["choices"] = json!(content.choices);
+            if let Some(chooser) = &content.chooser {
+                ours["chooser"] = json!(chooser);
+            }
         }
         content::text(&content::question(&labelled(delivery, &content.text), &content.choices), &ours)
     }
@@ -134,7 +137,7 @@ impl Matrix {
         };
         let message = self.related(place, message, reply_to);
         let id = self.put(place, "m.room.message", message.clone(), place.transaction(), MESSAGE_TIMEOUT).await?;
-        self.asked(place, &id, &message, &content.choices);
+        self.asked(place, &id, &message, content);
         Ok(Receipt::of(id))
     }
 
@@ -143,7 +146,7 @@ impl Matrix {
         let words = place.words(content);
         let replacing = content::replacing(message, &words);
         self.put(place, "m.room.message", replacing, place.transaction(), MESSAGE_TIMEOUT).await?;
-        self.asked(place, message, &words, &content.choices);
+        self.asked(place, message, &words, content);
         Ok(Receipt::of(message))
     }
 
@@ -191,13 +194,15 @@ impl Matrix {
     }
 
     /// Remembers a message of ours; a question gets its buttons.
-    fn asked(&self, place: &Place<'_>, message: &str, content: &Value, choices: &[String]) {
+    fn asked(&self, place: &Place<'_>, message: &str, words: &Value, content: &Content) {
         let conversation = place.delivery.conversation();
+        let Content { choices, chooser, .. } = content.clone();
+        let buttons = content::buttons(&choices);
         let asks = place.delivery.turn().filter(|_| !choices.is_empty());
-        let asks = asks.map(|turn| Asked { turn, choices: choices.to_owned() });
+        let asks = asks.map(|turn| Asked { turn, choices, chooser, is_closed: false });
         let known = Known {
             sender: place.session.me().to_owned(),
-            text: content["body"].as_str().unwrap_or_default().to_owned(),
+            text: words["body"].as_str().unwrap_or_default().to_owned(),
             thread: place.thread().map(str::to_owned),
             asks: asks.clone(),
             directed: None,
@@ -205,11 +210,16 @@ impl Matrix {
         };
         self.memory.learn(&conversation.chat, message, known);
         let Some(asks) = asks else { return self.questions.forget(conversation) };
+        self.asked.insert(asks.turn, message.into());
         self.questions.note(conversation, asks);
         let (room, id, message) = (place.room.clone(), place.delivery.id(), message.to_owned());
-        let buttons = content::buttons(choices);
+        let memory = Arc::clone(&self.memory);
         self.tasks.spawn(async move {
             for (number, button) in buttons.iter().enumerate() {
+                let known = memory.get(room.room_id().as_str(), &message).and_then(|known| known.asks);
+                if known.is_some_and(|asks| asks.is_closed) {
+                    return;
+                }
                 let transaction: OwnedTransactionId = format!("{id}.{number}").into();
                 let sent = room
                     .send_raw("m.reaction", content::reaction(&message, button))
@@ -346,7 +356,7 @@ impl Drafts for Action {
     }
 }
 
-fn config(timeout: Duration) -> RequestConfig {
+pub(crate) fn config(timeout: Duration) -> RequestConfig {
     RequestConfig::new().timeout(timeout).disable_retry()
 }
 

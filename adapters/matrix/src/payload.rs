@@ -81,6 +81,12 @@ pub(crate) struct Ours {
     /// The choices.
     #[serde(default)]
     pub(crate) choices: Vec<String>,
+    /// Who may pick, where not everybody may.
+    #[serde(default)]
+    pub(crate) chooser: Option<String>,
+    /// What was picked.
+    #[serde(default)]
+    pub(crate) picked: Option<String>,
 }
 
 /// What is known of a file.

@@ -11,8 +11,7 @@ mod table;
 mod tests;
 mod writer;
 
-use pulldown_cmark::{Options, Parser};
-use rejoinder_core::split_markdown;
+use rejoinder_core::{read_markdown, split_markdown};
 use teloxide::types::MessageEntity;
 
 use self::writer::Writer;
@@ -39,14 +38,13 @@ pub struct Formatted {
 /// Renders Markdown.
 #[must_use]
 pub fn format(markdown: &str) -> Formatted {
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut writer = Writer::default();
-    for event in Parser::new_ext(markdown, options) {
+    for event in read_markdown(markdown) {
         writer.event(event);
     }
     let formatted = writer.finish();
     if formatted.text.is_empty() {
-        // Link definitions and the like show nothing; Telegram takes no empty message.
+        // Telegram takes no empty message.
         return Formatted { text: markdown.trim().to_owned(), entities: Vec::new() };
     }
     formatted

@@ -1,12 +1,14 @@
 //! Taking updates in, however they came: read, stored, and only then known to be ours.
 
 use rejoinder_core::{Accepted, Backoff, InboundEvent, Intake, IntakeError};
+use serde::de::IgnoredAny;
 use teloxide::{payloads::AnswerCallbackQuery, types::CallbackQueryId};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     Telegram,
     check::BotProfile,
+    closing::{Closing, closing},
     normalise::{Read, Reader},
 };
 
@@ -59,21 +61,33 @@ impl Telegram {
 
     /// What follows once updates are durable.
     pub(crate) fn are_in(&self, read: &[Read], accepted: &[Accepted]) {
-        for (read, _) in read.iter().zip(accepted) {
+        for (read, accepted) in read.iter().zip(accepted) {
             if let Some(query) = &read.query {
-                self.answer(query.clone());
+                let choice = accepted.choice(&read.event);
+                let closing = choice.and_then(|choice| closing(&read.event.raw, choice, self.link_previews()));
+                self.answer(query.clone(), closing);
             }
         }
     }
 
-    /// Tells Telegram that a button was noticed: until then it shows that it waits.
-    fn answer(&self, query: String) {
+    /// Tells Telegram that a button was noticed: until then it shows that it waits. A question that is answered is
+    /// closed.
+    fn answer(&self, query: String, closing: Option<Closing>) {
         let (api, channel) = (std::sync::Arc::clone(&self.api), self.channel.clone());
         self.tasks.spawn(async move {
             let answer = AnswerCallbackQuery::new(CallbackQueryId(query));
             if let Err(error) = api.call::<_, bool>(&answer).await {
                 // Nothing hangs on it: the choice itself is stored.
                 tracing::debug!(%channel, %error, "a pressed button was not acknowledged");
+            }
+            let closed = match closing {
+                None => return,
+                Some(Closing::Words(edit)) => api.call::<_, IgnoredAny>(&*edit).await,
+                Some(Closing::Buttons(edit)) => api.call::<_, IgnoredAny>(&edit).await,
+            };
+            if let Err(error) = closed {
+                // Nor on this: whoever presses again changes nothing, and closes it.
+                tracing::debug!(%channel, %error, "a question that was answered keeps its buttons");
             }
         });
     }

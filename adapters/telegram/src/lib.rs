@@ -38,6 +38,7 @@ mod albums;
 mod api;
 mod capabilities;
 mod check;
+mod closing;
 #[cfg(test)]
 mod conformance;
 pub mod format;
@@ -236,6 +237,10 @@ impl ChannelAdapter for Telegram {
 
     fn parts(&self, text: &str) -> Vec<String> {
         format::parts(text)
+    }
+
+    fn shows_anything(&self, text: &str) -> bool {
+        rejoinder_core::shows_anything(text)
     }
 
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {

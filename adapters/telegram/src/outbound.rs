@@ -252,7 +252,7 @@ impl Telegram {
         }
     }
 
-    fn link_previews(&self) -> Option<LinkPreviewOptions> {
+    pub(crate) fn link_previews(&self) -> Option<LinkPreviewOptions> {
         (!self.options.link_previews).then_some(LinkPreviewOptions {
             is_disabled: true,
             url: None,

@@ -71,13 +71,17 @@ const hear = {
       conversation.put({ turn_id, at, text: entry.text, status: "accepted", shown: null, isOurs: true });
       adopt(id, turn_id);
     }
+    // A pick that is a turn was the first one.
+    if (entry?.turn_id && turn_id) conversation.putPick(entry.turn_id, entry.text);
     outbox.accepted(id);
   },
   turn({ turn }) {
+    const wasShown = conversation.turn(turn.turn_id)?.shown;
     if (!conversation.put(turn)) return;
     if (isFinal(turn)) isStopping = false;
     show();
-    announce(turn.turn_id);
+    // That something was picked is seen, and was said by whoever picked it.
+    if (turn.shown?.at !== wasShown?.at) announce(turn.turn_id);
   },
   draft({ turn_id, html }) {
     const isNew = conversation.draft(turn_id) === undefined;
@@ -136,7 +140,7 @@ function show() {
         activity: isFinal(turn) ? null : isWriting ? "writing" : "waiting",
         hasDraft: conversation.draft(turn.turn_id) !== undefined,
         canPick: !next,
-        picked: turn.shown?.choices?.includes(next?.text) ? next.text : null,
+        picked: turn.picked ?? (turn.shown?.choices?.includes(next?.text) ? next.text : null),
       };
       showTurn(item, turn, item.context);
       wanted.push(item);

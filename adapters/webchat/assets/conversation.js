@@ -44,6 +44,12 @@ export class Conversation {
     return true;
   }
 
+  /** The question that a turn was answered with is answered with `words`. */
+  putPick(id, words) {
+    const turn = this.#turns.get(id);
+    if (turn && turn.picked === undefined) this.#turns.set(id, { ...turn, picked: words });
+  }
+
   /** The last turns, as the server has them now; returns the ids of those that are news. */
   sync(turns, more) {
     this.#drafts.clear();
@@ -97,5 +103,6 @@ function isNewer(turn, known) {
   const rank = (turn) => RANK[turn.status] ?? FINAL;
   if (rank(turn) !== rank(known)) return rank(turn) > rank(known);
   const shownAt = (turn) => (turn.shown ? Date.parse(turn.shown.at) : 0);
-  return known.isOurs || shownAt(turn) > shownAt(known);
+  if (shownAt(turn) !== shownAt(known)) return known.isOurs || shownAt(turn) > shownAt(known);
+  return known.isOurs || (turn.picked !== undefined && known.picked === undefined);
 }

@@ -112,16 +112,18 @@ function unfinished(turn, { activity, draft: markup }, draft, box) {
   return activity === "waiting" ? make("p", { className: "remark" }, "Next in line") : null;
 }
 
+/** What can be picked; once something is, that alone. */
 function choices(turn, { canPick, picked }) {
   const words = turn.shown.choices ?? [];
   if (words.length === 0) return null;
-  const buttons = words.map((choice, index) =>
+  const isOpen = turn.picked === undefined;
+  const button = (choice, index) =>
     make(
       "button",
-      { type: "button", className: "choice", disabled: !canPick, data: { choice: index }, attributes: { "aria-pressed": String(choice === picked) } },
+      { type: "button", className: "choice", disabled: !(isOpen && canPick), data: { choice: index }, attributes: { "aria-pressed": String(choice === picked) } },
       choice,
-    ),
-  );
+    );
+  const buttons = words.map(button).filter((_, index) => isOpen || words[index] === turn.picked);
   return make("div", { className: "choices", attributes: { role: "group", "aria-label": "Choices" } }, ...buttons);
 }
 

@@ -7,7 +7,8 @@
 
 use std::fmt::Write as _;
 
-use pulldown_cmark::{Alignment, CodeBlockKind, Event, Options, Parser, Tag, TagEnd, TextMergeStream};
+use pulldown_cmark::{Alignment, CodeBlockKind, Event, Tag, TagEnd, TextMergeStream};
+use rejoinder_core::read_markdown;
 use url::Url;
 
 /// How deep blocks may be nested on the page; deeper ones are shown at this depth.
@@ -15,9 +16,8 @@ const MAX_DEPTH: usize = 24;
 
 /// The Markdown of an agent as HTML.
 pub(crate) fn to_html(markdown: &str) -> String {
-    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut writer = Writer { html: String::with_capacity(markdown.len() * 3 / 2), ..Writer::default() };
-    for event in TextMergeStream::new(Parser::new_ext(markdown, options)) {
+    for event in TextMergeStream::new(read_markdown(markdown).into_iter()) {
         writer.write(event);
     }
     writer.html
@@ -94,7 +94,6 @@ impl Writer {
                 push_escaped(&mut self.html, &code);
                 self.html.push_str("</code>");
             }
-            Event::InlineHtml(tag) if is_line_break(&tag) => self.html.push_str("<br>"),
             Event::Html(text)
             | Event::InlineHtml(text)
             | Event::InlineMath(text)
@@ -251,11 +250,6 @@ const fn heading(level: usize) -> (&'static str, &'static str) {
     }
 }
 
-/// Models write these into table cells, which have no other way to break a line.
-fn is_line_break(tag: &str) -> bool {
-    ["<br>", "<br/>", "<br />"].iter().any(|line_break| tag.eq_ignore_ascii_case(line_break))
-}
-
 /// The next bare `http(s)://…` in `text`, with what stands before it.
 fn next_address(text: &str) -> Option<(&str, &str)> {
     let mut from = 0;
@@ -290,6 +284,10 @@ fn without_punctuation(mut address: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use rejoinder_core::{
+        conformance::markdown::{SEEN, UNSEEN},
+        is_blank, shows_anything,
+    };
     use rstest::rstest;
 
     use super::*;
@@ -306,6 +304,25 @@ mod tests {
     #[case("a<br>b", "<p>a<br>b</p>")]
     fn markdown_is_rendered(#[case] markdown: &str, #[case] html: &str) {
         assert_eq!(to_html(markdown), html);
+    }
+
+    /// What a person reads of HTML; a rule and a box to tick are something to see as well.
+    fn words(html: &str) -> String {
+        let html = html.replace("<hr>", "──").replace("<input", "☐<").replace(">Copy</button>", ">");
+        let text: String = html.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text)).collect();
+        let entities = [("&quot;", "\""), ("&#39;", "'"), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")];
+        entities.iter().fold(text, |text, (entity, character)| text.replace(entity, character))
+    }
+
+    /// A7.
+    #[test]
+    fn what_shows_something_is_shown() {
+        for (markdown, seen) in SEEN {
+            assert!(words(&to_html(markdown)).contains(seen), "{markdown:?}: {:?}", to_html(markdown));
+        }
+        for markdown in UNSEEN {
+            assert!(!shows_anything(markdown), "{markdown:?}");
+        }
     }
 
     #[test]
@@ -427,6 +444,19 @@ mod tests {
     }
 
     proptest! {
+        /// A7. There is no empty bubble.
+        #[test]
+        fn a_bubble_has_words_if_there_is_anything_to_see(
+            pieces in prop::collection::vec(prop::sample::select(vec![
+                "[a]: b", "[a]", "[]()", "[](https://a.test)", "![]()", "#", "> ", "- ", "1.", "\n", "\n\n", "*", "**", "`", "` `",
+                "&nbsp;", "\u{200b}", "\u{fe0f}", " ", "| |\n|-|\n", "---", "[x] ", "<br>", "<b>", "```\n", "\\", "x", "    ",
+            ]), 0..8),
+        ) {
+            let markdown = pieces.concat();
+            let seen = !is_blank(&words(&to_html(&markdown)).replace('🖼', ""));
+            prop_assert_eq!(seen, shows_anything(&markdown), "{:?}", to_html(&markdown));
+        }
+
         #[test]
         fn nothing_unknown_is_ever_written(markdown in "\\PC{0,200}") {
             assert_is_safe(&to_html(&markdown));

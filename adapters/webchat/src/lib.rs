@@ -188,6 +188,10 @@ impl ChannelAdapter for WebchatAdapter {
         ChannelHealth { inbound_at, stale_after: None, problem: None }
     }
 
+    fn shows_anything(&self, text: &str) -> bool {
+        rejoinder_core::shows_anything(text)
+    }
+
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
         let mut changes = intake.follow();
         let closing = shutdown.child_token();

@@ -112,6 +112,8 @@ pub(crate) struct Turn {
     attachments: Vec<File>,
     pub(crate) status: TurnStatus,
     shown: Option<Signal>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    picked: Option<Box<str>>,
 }
 
 /// The latest signal of a turn. Which rung of the ladder spoke, and why, is not the person's concern and
@@ -150,6 +152,7 @@ impl From<&TurnView> for Turn {
             attachments: files(&view.attachments),
             status: view.status,
             shown: view.shown.as_ref().map(Signal::from),
+            picked: view.picked.as_deref().map(Into::into),
         }
     }
 }
@@ -322,6 +325,7 @@ mod tests {
                 due: None,
                 at,
             }),
+            picked: None,
         }
     }
 

@@ -104,6 +104,7 @@ pub(crate) struct Mailbox {
 pub(crate) struct Progress {
     step: u8,
     shown_at: Option<Timestamp>,
+    is_picked: bool,
 }
 
 impl Progress {
@@ -116,7 +117,7 @@ impl Progress {
                 2
             }
         };
-        Self { step, shown_at: view.shown.as_ref().map(|shown| shown.at) }
+        Self { step, shown_at: view.shown.as_ref().map(|shown| shown.at), is_picked: view.picked.is_some() }
     }
 
     pub(crate) const fn is_final(self) -> bool {
@@ -201,8 +202,8 @@ mod tests {
         TurnId::new(Timestamp::from_millis(1))
     }
 
-    const ACCEPTED: Progress = Progress { step: 0, shown_at: None };
-    const ANSWERED: Progress = Progress { step: 2, shown_at: Some(Timestamp::from_millis(1)) };
+    const ACCEPTED: Progress = Progress { step: 0, shown_at: None, is_picked: false };
+    const ANSWERED: Progress = Progress { step: 2, shown_at: Some(Timestamp::from_millis(1)), is_picked: false };
 
     fn chat() -> Arc<str> {
         "abcdefghijklmnopqrstuv".into()
@@ -234,6 +235,18 @@ mod tests {
         mailbox.put_turn(turn, ACCEPTED, "accepted".into());
 
         assert_eq!(mailbox.take().turns, [(turn, ANSWERED, "answered".into())]);
+    }
+
+    #[test]
+    fn a_question_that_was_answered_stays_answered() {
+        let mailbox = Mailbox::default();
+        let (turn, picked) = (turn(), Progress { is_picked: true, ..ANSWERED });
+
+        mailbox.put_turn(turn, ANSWERED, "asked".into());
+        mailbox.put_turn(turn, picked, "picked".into());
+        mailbox.put_turn(turn, ANSWERED, "asked".into());
+
+        assert_eq!(mailbox.take().turns, [(turn, picked, "picked".into())]);
     }
 
     #[test]

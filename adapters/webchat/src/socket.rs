@@ -7,7 +7,7 @@ use futures_util::{
     SinkExt, StreamExt,
     stream::{SplitSink, SplitStream},
 };
-use rejoinder_core::{Accepted, ConversationRef, InboundEvent, Intake, StoreError, TurnId, TurnView};
+use rejoinder_core::{Accepted, ConversationRef, EventKind, InboundEvent, Intake, StoreError, TurnId, TurnView};
 use tokio::{
     sync::mpsc,
     time::{MissedTickBehavior, interval, timeout},
@@ -316,12 +316,26 @@ impl Reader {
             Err(problem) => return refusal(Some(id), problem),
         };
         let said = event.text.clone();
+        let question = match event.kind {
+            EventKind::Choice { turn } => Some(turn),
+            _ => None,
+        };
         let turn_id = match self.intake.accept(event).await {
             Ok(Accepted::Turn(turn)) => {
                 self.show_others(turn).await;
+                if let Some(question) = question {
+                    self.show_others(question).await;
+                }
                 Some(turn)
             }
             Ok(Accepted::Amended(turn)) => Some(turn),
+            Ok(Accepted::Picked { .. }) => {
+                // Whoever picks from it has not seen yet that it is answered.
+                if let Some(question) = question {
+                    self.show(question).await;
+                }
+                None
+            }
             Ok(Accepted::Kept) => None,
             Ok(Accepted::Refused) => return refusal(Some(id), Problem::REFUSED),
             Ok(Accepted::Duplicate { text, .. }) if text != said => return refusal(Some(id), Problem::ID_REUSED),
@@ -337,9 +351,15 @@ impl Reader {
     /// Shows what was said here to who has the same conversation open elsewhere: nothing else does until the
     /// turn's first signal.
     async fn show_others(&self, turn: TurnId) {
-        if self.chat.rooms().is_shared(&self.conversation.chat)
-            && let Ok(Some(view)) = self.intake.view(turn).await
-        {
+        if self.chat.rooms().is_shared(&self.conversation.chat) {
+            self.show(turn).await;
+        }
+    }
+
+    /// Shows how a turn of this conversation stands to whoever has it open.
+    async fn show(&self, turn: TurnId) {
+        let view = self.intake.view(turn).await;
+        if let Ok(Some(view)) = view.map(|view| view.filter(|view| view.conversation == self.conversation)) {
             self.chat.show(&view);
         }
     }

@@ -239,7 +239,9 @@ impl WebhookAdapter {
                 Err(cannot_be_stored())
             }
             // Kept for an operator, and owed nothing: there is nothing to say and nothing to come.
-            Accepted::Kept | Accepted::Duplicate { turn: None, .. } => Ok(StatusCode::NO_CONTENT.into_response()),
+            Accepted::Kept | Accepted::Picked { .. } | Accepted::Duplicate { turn: None, .. } => {
+                Ok(StatusCode::NO_CONTENT.into_response())
+            }
         }
     }
 

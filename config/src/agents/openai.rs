@@ -42,6 +42,10 @@ pub struct OpenAi {
     /// Whether the model is shown the pictures that people send.
     #[serde(default)]
     pub images: bool,
+    /// Whether the model writes a thought first that ends in `</think>` and has no `<think>` before it: no draft is
+    /// shown before it has ended. Noticed all the same with the first such answer.
+    #[serde(default)]
+    pub thinks_first: bool,
     /// How many earlier messages the model is shown at most.
     #[serde(default = "default_history_messages", deserialize_with = "number::between::<_, 0, 10_000>")]
     pub history_messages: u32,

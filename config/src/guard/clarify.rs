@@ -18,6 +18,9 @@ pub struct Question {
     pub question: String,
     /// What can be picked, 2 to 8 of them.
     pub choices: Vec<String>,
+    /// Whether anyone in a group may pick, and not only who was asked.
+    #[serde(default)]
+    pub anyone: bool,
 }
 
 impl Question {

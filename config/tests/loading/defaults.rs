@@ -194,6 +194,7 @@ fn a_key_without_a_value_in_its_table_has_the_default_that_the_manual_names() {
         panic!("both are of kind openai");
     };
     assert_eq!((bare.tools, bare.images), (manual.tools, manual.images));
+    assert_eq!(bare.thinks_first, manual.thinks_first);
     assert_eq!(bare.system_prompt, manual.system_prompt);
     assert_eq!((bare.history_messages, bare.history_chars), (manual.history_messages, manual.history_chars));
     assert_eq!((bare.first_token_timeout, bare.idle_timeout), (manual.first_token_timeout, manual.idle_timeout));

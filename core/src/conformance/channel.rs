@@ -15,7 +15,7 @@ use async_trait::async_trait;
 pub use self::{
     acknowledging::nothing_is_acknowledged_before_it_is_accepted, poison::a_poison_event_costs_itself_only,
 };
-use super::clock::START;
+use super::{clock::START, markdown::SEEN};
 use crate::{
     Action, ChannelAdapter, Content, ConversationRef, Delivery, DeliveryError, DeliveryId, InboundEvent, Receipts,
     Resend, Scope, SenderKind, SignalKind, Support, TextLimit, TextUnit, TurnId, Via,
@@ -109,6 +109,7 @@ macro_rules! channel_conformance {
             the_same_payload_has_the_same_key
             capabilities_and_deliver_agree
             a_long_text_arrives_in_parts_and_in_order
+            what_shows_something_is_shown
             a_limit_says_for_how_long
             a_lost_response_is_unknown
             what_is_refused_is_refused
@@ -316,6 +317,25 @@ fn agrees<T: std::fmt::Debug>(what: &str, support: Option<Support>, result: &Res
         None => {}
     }
     result.is_ok()
+}
+
+/// A7. The adapter knows of what a person would see nothing, and of what it says that they would, they do.
+///
+/// # Panics
+/// When it does not hold.
+pub async fn what_shows_something_is_shown(double: &dyn PlatformDouble) {
+    let (adapter, conversation) = (double.adapter(), double.conversation());
+    for blank in ["", " \n", "\u{200b}", "\u{fe0f}", "\u{e0020}"] {
+        assert!(!adapter.shows_anything(blank), "{blank:?}");
+    }
+    for (markdown, words) in [SEEN[0], SEEN[1], SEEN[10]] {
+        assert!(adapter.shows_anything(markdown), "{markdown:?}");
+        if adapter.capabilities(&conversation).receipts == Receipts::Platform {
+            adapter.deliver(&text(&conversation, markdown).build()).await.expect("a text is sent");
+            let shown = double.shown().await;
+            assert!(shown.last().is_some_and(|shown| shown.contains(words)), "{markdown:?}: {shown:?}");
+        }
+    }
 }
 
 /// A text that is too long for one message becomes several, none of which is too long, and they arrive in

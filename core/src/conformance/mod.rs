@@ -4,6 +4,7 @@
 
 pub mod channel;
 pub mod clock;
+pub mod markdown;
 pub mod refusing;
 pub mod scripted;
 pub mod store;

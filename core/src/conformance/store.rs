@@ -59,6 +59,10 @@ macro_rules! store_conformance {
             what_cannot_be_accepted_whole_changes_nothing
             a_turn_is_read_back_as_it_was_accepted
             a_run_can_start_with_the_turn
+            the_first_pick_answers_a_question_and_later_ones_are_kept
+            of_64_picks_at_once_one_answers
+            only_who_was_asked_picks
+            a_pick_of_nothing_is_a_turn
             an_edit_changes_a_turn_that_waits
             what_is_taken_back_is_known_of_the_turn_that_waits
             an_edit_of_what_runs_or_has_ended_is_kept

@@ -16,7 +16,7 @@ use tracing::debug;
 
 use crate::{
     Action, Capabilities, Class, Delivery, DeliveryError, DeliveryId, Receipt, Shim, Support, TurnId,
-    crash::crash_point, engine::Core, ledger::Along, outbox::calls::Call, store::TurnRecord,
+    crash::crash_point, engine::Core, ledger::Along, outbox::calls::Call, seen, store::TurnRecord,
 };
 
 /// How long one hint may take. A final signal waits for one that is on its way, so that none comes after it.
@@ -70,6 +70,17 @@ pub(crate) struct Shared {
     more: Notify,
 }
 
+impl Shared {
+    /// Adds to the text, or begins it `anew`.
+    fn add(&self, visible: &str, anew: bool) {
+        let mut text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
+        if anew {
+            text.clear();
+        }
+        text.push_str(visible);
+    }
+}
+
 /// What became of a draft.
 enum Drafted {
     Shown,
@@ -96,11 +107,12 @@ impl Drafting {
     /// Takes in more text of the run on `turn`.
     pub(crate) fn add(&mut self, core: &Arc<Core>, turn: &TurnRecord, delta: &str) {
         let Some(interval) = self.interval else { return };
+        let taken_back = self.shim.taken_back();
         let visible = self.shim.push(delta);
+        self.shared.add(&visible, self.shim.taken_back() > taken_back);
         if visible.is_empty() {
             return;
         }
-        self.shared.text.lock().unwrap_or_else(PoisonError::into_inner).push_str(&visible);
         self.shared.more.notify_one();
         if self.task.is_none() && !self.paused {
             let (core, turn, shared, stop) =
@@ -114,6 +126,13 @@ impl Drafting {
                 core.drafts.0.remove(&turn.id);
             }));
         }
+    }
+
+    /// Takes in all the text of the run so far, in the place of what came before.
+    pub(crate) fn rewrite(&mut self, core: &Arc<Core>, turn: &TurnRecord, text: &str) {
+        self.shim = Shim::default();
+        self.shared.add("", true);
+        self.add(core, turn, text);
     }
 
     /// Shows no more drafts. One that is on its way arrives before this returns.
@@ -199,8 +218,8 @@ impl Core {
                 () = stop.cancelled() => return,
             }
             let text = shared.text.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            if text == shown {
-                // Another change of the turn is no news to the person.
+            if text == shown || !self.shows(&turn, &text) {
+                // Another change of the turn is no news to the person, and an empty message none either.
                 continue;
             }
             let drafted = if are_messages {
@@ -269,6 +288,14 @@ impl Core {
             Some(draft) => self.show_draft(turn, &draft, None, stop).await,
             None => Drafted::Waits,
         }
+    }
+
+    /// Whether a person would see anything of a draft with this text.
+    fn shows(&self, turn: &TurnRecord, text: &str) -> bool {
+        let channel = self.channel(&turn.event.conversation.channel);
+        turn.obligation
+            .clear_draft(text)
+            .is_some_and(|draft| seen::shows_anything(&draft.get().text, channel.as_deref()))
     }
 
     async fn show_draft(

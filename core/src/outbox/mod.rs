@@ -133,10 +133,10 @@ fn actions(
     let say = |template: &str| words.say(&turn.event.conversation.channel, template).to_owned();
     let content = match &signal.body {
         Body::Reply(reply) => {
-            Content { text: reply.text.clone(), attachments: reply.attachments.clone(), choices: Vec::new() }
+            Content { text: reply.text.clone(), attachments: reply.attachments.clone(), ..Content::default() }
         }
         Body::Say(template) => Content { text: say(template), ..Content::default() },
-        Body::Ask(name) => question(name, capabilities, words, say("silent")),
+        Body::Ask(name) => question(name, turn, capabilities, words, say("silent")),
         Body::Defer { note, .. } => {
             Content { text: note.clone().unwrap_or_else(|| say("deferral")), ..Content::default() }
         }
@@ -176,13 +176,13 @@ fn shown_before<'a>(signal: &'a Signal, capabilities: &Capabilities) -> impl Ite
 /// A content in the messages that it takes: its words in parts, and where a platform acknowledges messages
 /// every file by itself, so that one that is not taken never takes the words with it.
 fn contents(content: Content, channel: Option<&dyn ChannelAdapter>, capabilities: &Capabilities) -> Vec<Content> {
-    let Content { text, attachments, choices } = content;
+    let Content { text, attachments, choices, chooser } = content;
     let are_apart = capabilities.receipts == Receipts::Platform;
     let has_words = !text.trim().is_empty() || attachments.is_empty() || !are_apart;
     let texts = if has_words { parts(channel, &text) } else { Vec::new() };
     let mut contents: Vec<Content> = texts.into_iter().map(|text| Content { text, ..Content::default() }).collect();
     if let Some(last) = contents.last_mut() {
-        last.choices = choices;
+        (last.choices, last.chooser) = (choices, chooser);
     }
     if are_apart {
         let apart = |attachment| Content { attachments: vec![attachment], ..Content::default() };
@@ -220,12 +220,15 @@ pub(crate) const fn least_capabilities() -> Capabilities {
     }
 }
 
-fn question(name: &str, capabilities: &Capabilities, words: &Words, otherwise: String) -> Content {
+fn question(name: &str, turn: &TurnRecord, capabilities: &Capabilities, words: &Words, otherwise: String) -> Content {
     let Some(question) = words.question(name) else {
         return Content { text: otherwise, ..Content::default() };
     };
     if capabilities.choices == Support::Full {
-        return Content { text: question.text.clone(), attachments: Vec::new(), choices: question.choices.clone() };
+        let is_for_one = turn.event.chat == ChatKind::Group && !question.anyone;
+        let chooser = is_for_one.then(|| turn.event.sender.id.clone());
+        let (text, choices) = (question.text.clone(), question.choices.clone());
+        return Content { text, choices, chooser, ..Content::default() };
     }
     let mut text = format!("{}\n", question.text);
     for (number, choice) in (1..).zip(&question.choices) {

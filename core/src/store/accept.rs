@@ -53,6 +53,11 @@ pub enum Stored {
     },
     /// It is new, and no turn.
     Kept,
+    /// It picks from a question that was answered before: it is kept.
+    Picked {
+        /// The words that were picked first.
+        choice: String,
+    },
     /// It was accepted before; nothing was changed.
     Duplicate {
         /// The turn it became then.

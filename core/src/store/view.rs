@@ -23,6 +23,9 @@ pub struct TurnView {
     pub status: TurnStatus,
     /// The latest signal: the deferral until the answer comes, then the answer.
     pub shown: Option<Shown>,
+    /// The choice that was picked first, where it was answered with a question.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub picked: Option<String>,
 }
 
 /// How a turn stands for whoever asked.

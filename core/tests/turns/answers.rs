@@ -47,6 +47,99 @@ async fn what_an_agent_does_on_the_way_is_no_answer() {
     gateway.at_rest().await;
 }
 
+/// A7. Emptiness is judged on what is shown.
+#[tokio::test]
+async fn an_answer_of_which_nothing_is_seen_is_silence() {
+    let gateway = Made::new().agent("main", |turn| Script::replies(&turn.text)).start().await;
+    let unseen =
+        ["#", "> ", "- ", "&nbsp;", "&#8203;", "[]()", "*\u{200b}*", "` `", "| |\n|-|\n| |", "\u{e0020}", "\u{fe0f}"];
+
+    for (number, answer) in unseen.into_iter().chain(["<think>hm</think>\n#", "hm</think> #"]).enumerate() {
+        let person = chat(&number.to_string());
+        let turn = gateway.receives(said(&person, answer)).await;
+        assert_eq!(gateway.visible(&person), [SILENT], "{answer}");
+        let obligation = gateway.dossier(turn).await.turn.obligation;
+        assert!(
+            matches!(obligation.fallback(), Some((Cause::Silent, "nothing that can be seen" | "empty"))),
+            "{answer}"
+        );
+    }
+    for answer in ["[Answer]: 42", "[](https://example.org)", "42."] {
+        let person = chat(answer);
+        gateway.receives(said(&person, answer)).await;
+        assert_eq!(gateway.visible(&person), [answer]);
+    }
+    gateway.at_rest().await;
+}
+
+/// A7. A file is something to see, and comes without an empty message beside it.
+#[tokio::test]
+async fn words_of_which_nothing_is_seen_do_not_come_with_a_file() {
+    let file = rejoinder_core::Attachment {
+        name: "cat.png".to_owned(),
+        media_type: "image/png".to_owned(),
+        url: "https://example.org/cat.png".to_owned(),
+    };
+    let reply = rejoinder_core::Reply { text: "> ".to_owned(), attachments: vec![file] };
+    let gateway = TestGateway::with(Script::answers(reply)).await;
+
+    let turn = gateway.receives(said(&chat("ada"), "a cat?")).await;
+
+    let dossier = gateway.dossier(turn).await;
+    assert_eq!(dossier.deliveries.len(), 1, "{:#?}", dossier.deliveries);
+    assert_eq!(gateway.visible(&chat("ada")), [""]);
+    gateway.at_rest().await;
+}
+
+/// A7. Of a blank send nothing was seen: the run goes on.
+#[tokio::test]
+async fn a_send_of_which_nothing_is_seen_is_no_answer() {
+    let gateway = TestGateway::with(Script::replies("Done.").sending("#")).await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+
+    assert_eq!(gateway.agent("main").runs()[0].sent, [SendResult::Suppressed]);
+    assert_eq!(gateway.visible(&chat("ada")), ["Done."]);
+    gateway.at_rest().await;
+}
+
+/// A7. The operator's words take the place of a note that shows nothing.
+#[tokio::test]
+async fn a_deferral_whose_note_shows_nothing_is_in_the_operators_words() {
+    let script = |turn: &AgentTurn| match turn.attempt {
+        1 => Script::defers(Some("&nbsp;"), secs(60)),
+        _ => Script::replies("Done."),
+    };
+    let gateway = Made::new().agent("main", script).start().await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL]);
+    gateway.advance(secs(61)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["Done."]);
+    gateway.at_rest().await;
+}
+
+/// A7, A20. Thoughts and markers are no part of an answer, however a model writes them.
+#[tokio::test]
+async fn thoughts_and_markers_are_not_shown() {
+    let gateway = Made::new().agent("main", |turn| Script::replies(&turn.text)).start().await;
+    let answers = [
+        ("It is a greeting. </think> Good morning.", "Good morning."),
+        ("It is a greeting.\n</think>\n\nNO_REPLY", SILENT),
+        ("NO_REPLYNO_REPLY", SILENT),
+        ("<no-reply />", SILENT),
+        ("Good morning.\n<no-reply />", "Good morning."),
+    ];
+
+    for (number, (answer, shown)) in answers.into_iter().enumerate() {
+        let person = chat(&number.to_string());
+        gateway.receives(said(&person, answer)).await;
+        assert_eq!(gateway.visible(&person), [shown], "{answer}");
+    }
+    gateway.at_rest().await;
+}
+
 /// A20, B14. What silence becomes is a setting.
 #[tokio::test]
 async fn a_silence_marker_in_a_direct_chat_becomes_the_reaction_that_the_operator_chose() {

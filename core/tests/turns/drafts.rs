@@ -53,6 +53,65 @@ async fn a_stream_is_shown_as_it_grows() {
     gateway.at_rest().await;
 }
 
+/// A7. A thought that had no beginning is shown while nobody knows what it is, and no longer.
+#[tokio::test]
+async fn a_thought_gives_way_to_what_was_meant_for_the_person() {
+    let script = Script::replies("Let me see.\n</think>\n\nYes, of course.")
+        .streaming("Let me see.\n</thi")
+        .taking(secs(1))
+        .streaming("nk>\n\nYes,")
+        .taking(secs(1))
+        .streaming(" of course.")
+        .taking(secs(1));
+    let gateway = Made::new().capable(editing).always(script).start().await;
+
+    gateway.receives(said(&chat("ada"), "is it?")).await;
+    gateway.advance(secs(4)).await;
+
+    assert_eq!(drafts(&gateway), ["Let me see.", "Yes,", "Yes, of course."]);
+    assert_eq!(gateway.visible(&chat("ada")), ["Yes, of course."]);
+    gateway.at_rest().await;
+}
+
+/// A7. A draft is not an empty message either.
+#[tokio::test]
+async fn a_draft_of_which_nothing_is_seen_yet_is_not_shown() {
+    let script = Script::replies("# Tides\n\nIt is the moon.")
+        .streaming("#")
+        .taking(secs(1))
+        .streaming(" Tides")
+        .taking(secs(1))
+        .streaming("\n\nIt is the moon.")
+        .taking(secs(1));
+    let gateway = Made::new().capable(editing).always(script).start().await;
+
+    gateway.receives(said(&chat("ada"), "why?")).await;
+    gateway.advance(secs(4)).await;
+
+    assert_eq!(drafts(&gateway), ["# Tides", "# Tides\n\nIt is the moon."]);
+    gateway.at_rest().await;
+}
+
+/// A runtime may find out that what it said was not meant for the person.
+#[tokio::test]
+async fn what_was_said_on_the_way_can_be_said_anew() {
+    let script = Script::replies("One.\n\nTwo.")
+        .streaming("One.")
+        .taking(secs(1))
+        .streaming("\n\nLet me see.")
+        .taking(secs(1))
+        .rewriting("One.")
+        .streaming("\n\nTwo.")
+        .taking(secs(1));
+    let gateway = Made::new().capable(showing).always(script).start().await;
+
+    gateway.receives(said(&chat("ada"), "count")).await;
+    gateway.advance(secs(4)).await;
+
+    assert_eq!(drafts(&gateway).last().map(String::as_str), Some("One.\n\nTwo."));
+    gateway.at_rest().await;
+}
+
 /// B13. The scripted platform notes every draft that comes after a final signal; rest finds it.
 #[tokio::test]
 async fn no_draft_comes_after_an_agents_own_send() {

@@ -87,7 +87,19 @@ fn words() -> Words {
     .fold(Words::default(), |words, (name, text)| words.with_template("", name, text))
     .with_question(
         "what_next",
-        Question { text: "Which of these?".to_owned(), choices: vec!["more".to_owned(), "again".to_owned()] },
+        Question {
+            text: "Which of these?".to_owned(),
+            choices: vec!["more".to_owned(), "again".to_owned()],
+            anyone: false,
+        },
+    )
+    .with_question(
+        "for_all",
+        Question {
+            text: "Which of these, all?".to_owned(),
+            choices: vec!["more".to_owned(), "again".to_owned()],
+            anyone: true,
+        },
     )
 }
 

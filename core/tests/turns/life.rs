@@ -239,6 +239,9 @@ impl ChannelAdapter for Channelled {
     fn parts(&self, text: &str) -> Vec<String> {
         self.channel.parts(text)
     }
+    fn shows_anything(&self, text: &str) -> bool {
+        self.channel.shows_anything(text)
+    }
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
         self.channel.run(intake, shutdown).await
     }

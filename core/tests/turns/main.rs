@@ -9,6 +9,7 @@ mod access;
 mod amends;
 mod answers;
 mod chaos;
+mod choices;
 mod commands;
 mod crashes;
 mod crowd;

@@ -4,7 +4,15 @@ use super::*;
 
 fn streamed<'a>(chunks: impl IntoIterator<Item = &'a str>) -> (String, Option<String>) {
     let mut shim = Shim::default();
-    let mut shown: String = chunks.into_iter().map(|chunk| shim.push(chunk)).collect();
+    let mut shown = String::new();
+    for chunk in chunks {
+        let before = shim.taken_back();
+        let more = shim.push(chunk);
+        if shim.taken_back() > before {
+            shown.clear();
+        }
+        shown.push_str(&more);
+    }
     let (rest, silence) = shim.finish();
     shown.push_str(&rest);
     (shown, silence.map(|silence| silence.marker))
@@ -64,6 +72,37 @@ fn a_marker_alone_on_a_line_may_wear_markup() {
     }
 }
 
+/// C1.
+#[test]
+fn a_marker_said_again_without_a_space_is_silence() {
+    let loops = "NO_REPLY".repeat(1000);
+    for said in ["NO_REPLYNO_REPLY", "no_replyNO_REPLYNo_Reply", "`NO_REPLY`NO_REPLY.", "NO_REPLY<no-reply/>", &loops] {
+        assert_eq!(normalise(said), marker("NO_REPLY"), "{said}");
+        assert_eq!(normalise(&format!("Here it is.\n{said}\n")), text("Here it is."), "{said}");
+    }
+    assert_eq!(normalise("Here it is. NO_REPLYNO_REPLY"), text("Here it is."));
+    assert_eq!(normalise("[SILENT]HEARTBEAT_OK"), marker("[SILENT]"));
+    for word in ["NO_REPLYNO_REPL", "NO_REPLY<no-reply/>x", "see NO_REPLYNO_REPLY here"] {
+        assert_eq!(normalise(word), text(word));
+    }
+}
+
+/// C1.
+#[test]
+fn the_tag_may_hold_white_space() {
+    for tag in ["<no-reply />", "< no-reply/ >", "<NO-REPLY\n/>", "<no-reply\u{a0} />"] {
+        assert_eq!(normalise(tag), marker("<no-reply/>"), "{tag:?}");
+        assert_eq!(normalise(&format!("Done.{tag}")), text("Done."), "{tag:?}");
+        assert_eq!(normalise(&format!("{tag}Done.")), text("Done."), "{tag:?}");
+    }
+    assert_eq!(normalise("NO_REPLY<no-reply />"), marker("NO_REPLY"));
+    for word in ["<no-reply", "<no-reply /", "a < b", "a <no-reply b", "< no", "x <no-reply  / y", "`< /x>`"] {
+        assert_eq!(normalise(word), text(word));
+    }
+    assert_eq!(normalise("<no-reply NO_REPLY"), text("<no-reply"));
+    assert_eq!(normalise("<no-reply / "), text("<no-reply /"));
+}
+
 #[test]
 fn a_marker_inside_a_sentence_is_a_word() {
     for sentence in [
@@ -100,18 +139,77 @@ fn leading_reasoning_is_not_a_reply() {
     assert_eq!(normalise("<think>NO_REPLY</think>"), Normal::Empty);
 }
 
+/// A7: what the templates of DeepSeek and Qwen give when the server takes no reasoning out.
+#[test]
+fn a_thought_without_a_beginning_is_not_shown() {
+    for said in [
+        "I think so </think> Yes.",
+        "hm\n</think>\n\nYes.",
+        "hm</THINK>Yes.",
+        "</think>\nYes.",
+        "</thinking>Yes.",
+        "NO_REPLY perhaps?\nN</think>Yes.",
+        "I say \"hello\"</think>Yes.",
+        "They <think> so too</think> or not</think>Yes.",
+        "<think>one</think> two</think>Yes.",
+        "one</think>two</thinking>Yes.",
+        "The tag is `</think>`. Well.</think>Yes.",
+    ] {
+        assert_eq!(normalise(said), text("Yes."), "{said}");
+        let characters: Vec<&str> = said.split_inclusive(|_| true).collect();
+        assert_eq!(streamed(characters), ("Yes.".to_owned(), None), "{said}");
+    }
+    assert_eq!(normalise("hm </think>"), Normal::Empty);
+    assert_eq!(normalise("NO_REPLY</think>"), Normal::Empty);
+    assert_eq!(normalise("hm</think>\nNO_REPLY"), marker("NO_REPLY"));
+}
+
 #[test]
 fn talk_about_reasoning_is_a_reply() {
-    for talk in ["I <think> so", "<thin", "<thinker>", "a <think>b</think>"] {
+    for talk in [
+        "I <think> so",
+        "<thin",
+        "<thinker>",
+        "</thinker> </",
+        "a <think>b</think>",
+        "End it with `</think>`.",
+        "End it with \"</think>\", or with “</thinking>”.",
+        "`</think>` ends it.",
+        "text.split('</think>')[-1]",
+    ] {
         assert_eq!(normalise(talk), text(talk));
     }
+}
+
+#[test]
+fn a_thought_that_was_shown_is_taken_back_when_its_end_comes() {
+    let mut shim = Shim::default();
+    assert_eq!((shim.push("Let me see.</thi"), shim.taken_back()), ("Let me see.".to_owned(), 0));
+    assert!(!shim.has_thought());
+    assert_eq!((shim.push("nk>Yes"), shim.taken_back()), ("Yes".to_owned(), 1));
+    assert!(shim.has_thought());
+    let mut opened = Shim::default();
+    assert_eq!((opened.push("<think>hm</think>Yes"), opened.taken_back()), ("Yes".to_owned(), 0));
+    assert!(opened.has_thought());
 }
 
 /// A1, A7.
 #[test]
 fn invisible_text_is_empty() {
-    for blank in ["", " \t\r\n", "\u{a0}\u{202f}\u{3000}", "\u{feff}\u{200b}\u{200d}\u{2060}", "\u{ad}\u{0}\u{200f}"] {
+    for blank in [
+        "",
+        " \t\r\n",
+        "\u{a0}\u{202f}\u{3000}",
+        "\u{feff}\u{200b}\u{200d}\u{2060}",
+        "\u{ad}\u{0}\u{200f}",
+        "\u{fe0f}",
+        "\u{e0020}",
+        "\u{e0001}\u{e0062} \u{e007f}",
+        "\u{180b}\u{e0100}",
+        "\u{1d173}\u{fff9}",
+    ] {
         assert_eq!(normalise(blank), Normal::Empty, "{blank:?}");
+        assert!(is_blank(blank), "{blank:?}");
     }
 }
 
@@ -121,7 +219,12 @@ fn what_is_seen_keeps_its_inner_space() {
         normalise(" \n می\u{200c}خواهم  👨\u{200d}👩\u{200d}👧 \n"),
         text("می\u{200c}خواهم  👨\u{200d}👩\u{200d}👧")
     );
-    assert_eq!(normalise("❤\u{fe0f}"), text("❤\u{fe0f}"));
+    for whole in
+        ["❤\u{fe0f}", "🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}", "1\u{fe0f}\u{20e3}", "葛\u{e0100}"]
+    {
+        assert_eq!(normalise(&format!("{whole} \u{fe0f}")), text(whole));
+        assert!(!is_blank(whole));
+    }
 }
 
 #[test]
@@ -139,8 +242,12 @@ fn a_long_text_is_filtered_in_linear_time() {
     assert_eq!(normalise(&format!("a{markers}")), text("a"));
     let dots = ".".repeat(1_000_000);
     assert_eq!(normalise(&dots), text(&dots));
-    let tags = "<".repeat(1_000_000);
-    assert_eq!(normalise(&tags), text(&tags));
+    for unit in ["<", "< ", "<no-reply ", "`<", "NO_REPLY<", "</think", "\"<no-reply / ", "NO_REPLY.NO_REPL<"] {
+        let tags = unit.repeat(1_000_000 / unit.len());
+        assert_eq!(normalise(&tags), text(tags.trim_end()), "{unit}");
+    }
+    assert_eq!(normalise(&format!("<{}x", " ".repeat(1_000_000))), text(&format!("<{}x", " ".repeat(1_000_000))));
+    assert_eq!(normalise(&"a</think>".repeat(100_000)), Normal::Empty);
 }
 
 /// The rules again, on whole words instead of characters. `<no-reply/>` stands free in what is tried.
@@ -150,7 +257,8 @@ fn by_words(whole: &str) -> String {
         text: &'a str,
     }
     fn is_marker(word: &str) -> bool {
-        MARKERS.iter().any(|name| name.eq_ignore_ascii_case(word))
+        let again = |name: &str| name.repeat(word.len() / name.len()).eq_ignore_ascii_case(word);
+        !word.is_empty() && MARKERS.into_iter().any(again)
     }
     fn is_worn_marker(word: &str) -> bool {
         is_marker(word.trim_matches(is_wrapping))
@@ -196,7 +304,7 @@ fn by_words(whole: &str) -> String {
 
 fn worded() -> impl Strategy<Value = String> {
     let word = prop_oneof![
-        3 => prop::sample::select(vec!["NO_REPLY", "no_reply", "[Silent]", "HEARTBEAT_OK", "<no-reply/>"]),
+        3 => prop::sample::select(vec!["NO_REPLY", "no_reply", "[Silent]", "HEARTBEAT_OK", "<no-reply/>", "NO_REPLYno_reply"]),
         1 => prop::sample::select(vec!["`NO_REPLY`", "[SILENT].", "**heartbeat_ok**"]),
         2 => prop::sample::select(vec!["Hello", "no", "NO_REPLY,", "...", "é", "(see"]),
     ];
@@ -209,7 +317,8 @@ fn glued() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         4 => prop::sample::select(vec![
             "NO_REPLY", "no_rep", "LY", "[SILENT]", "HEARTBEAT_OK", "<no-reply/>", "<no-", "reply/>", "<think>", "</think>",
-            "<thinking>", "</thinking>", "<", ">", "`", "**", ".", " ", "\n", "\u{200b}", "\u{a0}", "word", "é",
+            "<thinking>", "</thinking>", "<", ">", "`", "**", ".", " ", "\n", "\u{200b}", "\u{a0}", "word", "é", "<no-reply", "/>",
+            "(", "\"", "\u{fe0f}", "</",
         ]).prop_map(str::to_owned),
         1 => any::<char>().prop_map(String::from),
     ];
@@ -254,8 +363,20 @@ proptest! {
     #[test]
     fn a_text_is_never_blank(whole in glued()) {
         if let Normal::Text(shown) = normalise(&whole) {
-            prop_assert!(shown.chars().any(|c| !is_invisible(c)));
+            prop_assert!(!is_blank(&shown));
             prop_assert_eq!(shown.trim_matches(is_invisible), shown.as_str());
+        }
+    }
+
+    /// What stands in quotes, or after a beginning, is talk.
+    #[test]
+    fn no_end_of_a_thought_is_left(whole in glued()) {
+        if let Normal::Text(shown) = normalise(&whole) {
+            let shown = shown.to_ascii_lowercase();
+            for end in ["</think>", "</thinking>"] {
+                let talk = shown.split(end).next().unwrap_or_default();
+                prop_assert!(talk.len() == shown.len() || talk.contains("<think") || talk.ends_with(is_quote), "{shown}");
+            }
         }
     }
 }

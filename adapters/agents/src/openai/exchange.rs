@@ -38,7 +38,11 @@ const END_TIMEOUT: Duration = Duration::from_millis(20);
 /// Where the answers of a run are reported as they come.
 pub(super) struct Report<'a> {
     events: &'a RunEvents,
-    /// Whether an earlier answer of this run showed text, and nothing came between.
+    /// What was reported of the earlier answers of this run.
+    before: String,
+    /// What was reported of this one.
+    text: String,
+    /// Whether an earlier answer of this run showed text.
     gap: bool,
     earlier: Usage,
     current: Usage,
@@ -47,11 +51,12 @@ pub(super) struct Report<'a> {
 impl<'a> Report<'a> {
     pub(super) const fn to(events: &'a RunEvents) -> Self {
         let nothing = Usage { input_tokens: 0, output_tokens: 0 };
-        Self { events, gap: false, earlier: nothing, current: nothing }
+        Self { events, before: String::new(), text: String::new(), gap: false, earlier: nothing, current: nothing }
     }
 
     /// Another request begins. `gap`: whether text was shown before.
-    pub(super) const fn next(&mut self, gap: bool) {
+    pub(super) fn next(&mut self, gap: bool) {
+        self.before.push_str(&std::mem::take(&mut self.text));
         self.gap = gap;
         self.earlier.input_tokens += self.current.input_tokens;
         self.earlier.output_tokens += self.current.output_tokens;
@@ -62,14 +67,16 @@ impl<'a> Report<'a> {
         if text.is_empty() {
             return;
         }
-        if std::mem::take(&mut self.gap) {
-            self.events.text(format!("\n\n{text}")).await;
-        } else {
-            self.events.text(text).await;
-        }
+        let text = if self.gap && self.text.is_empty() { format!("\n\n{text}") } else { text };
+        self.text.push_str(&text);
+        self.events.text(text).await;
     }
 
     async fn step(&mut self, step: Step) {
+        if step.anew {
+            self.text.clear();
+            self.events.rewrite(self.before.as_str()).await;
+        }
         self.text(step.show).await;
         if let Some(usage) = step.usage {
             self.current = usage;

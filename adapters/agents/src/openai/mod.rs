@@ -23,7 +23,11 @@ mod sample;
 mod stream;
 mod tools;
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use rejoinder_core::{AgentError, AgentName, AgentRuntime, AgentTurn, Outcome, Reply, RunEvents, SendResult, Shim};
@@ -79,6 +83,9 @@ pub struct OpenAiSettings {
     pub tools: bool,
     /// Whether the model is shown the pictures of a turn.
     pub images: bool,
+    /// Whether the model writes a thought first that ends in `</think>` and has no `<think>` before it: nothing is
+    /// reported before it ends. Noticed all the same with the first such answer.
+    pub thinks_first: bool,
     /// The client to use. It must have no timeout for whole requests: an answer may take minutes.
     pub http: reqwest::Client,
 }
@@ -102,6 +109,7 @@ impl OpenAiSettings {
             retry_pause: Duration::from_millis(500),
             tools: true,
             images: false,
+            thinks_first: false,
             http,
         }
     }
@@ -137,6 +145,7 @@ impl fmt::Debug for OpenAiSettings {
             .field("idle_timeout", &self.idle_timeout)
             .field("tools", &self.tools)
             .field("images", &self.images)
+            .field("thinks_first", &self.thinks_first)
             .finish_non_exhaustive()
     }
 }
@@ -158,6 +167,7 @@ pub struct OpenAi {
     url: Url,
     authorization: Option<HeaderValue>,
     learned: Learned,
+    thinks_first: AtomicBool,
 }
 
 impl fmt::Debug for OpenAi {
@@ -178,7 +188,8 @@ impl OpenAi {
         let mut url = settings.base_url.clone();
         url.path_segments_mut().map_err(|()| SettingsError::BaseUrl)?.pop_if_empty().extend(["chat", "completions"]);
         let authorization = settings.api_key.as_ref().map(bearer).transpose().map_err(SettingsError::ApiKey)?;
-        Ok(Self { settings, url, authorization, learned: Learned::default() })
+        let thinks_first = AtomicBool::new(settings.thinks_first);
+        Ok(Self { settings, url, authorization, learned: Learned::default(), thinks_first })
     }
 
     async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
@@ -222,9 +233,10 @@ impl OpenAi {
                 request::take_out_pictures(messages);
             }
             let body = request::body(&self.settings, turn, messages, dialect);
-            let mut answer = Answer::default();
+            let mut answer = Answer::new(self.thinks_first.load(Ordering::Relaxed));
             report.next(!talk.shown.is_empty());
             let result = self.exchange(body, turn, &mut answer, report).await;
+            self.thinks_first.fetch_or(answer.thought_first(), Ordering::Relaxed);
             self.count(result.as_ref().map_or_else(Trouble::as_str, |()| "ok"));
             let Err(trouble) = result else { return Ok(answer) };
 
@@ -359,7 +371,7 @@ impl Talk {
             [] => None,
             [only] => Some(only.clone()),
             // Markers and reasoning are taken off the ends of a whole text: here each part has its own.
-            parts => Some(parts.iter().map(|part| visible(part)).collect::<Vec<_>>().join("\n\n")),
+            parts => Some(parts.iter().map(|part| Shim::whole(part)).collect::<Vec<_>>().join("\n\n")),
         };
         if let Some(outcome) = self.chosen.outcome(text.as_deref()) {
             return outcome;
@@ -373,11 +385,4 @@ impl Talk {
             None => Outcome::Reply(Reply::text(self.unseen)),
         }
     }
-}
-
-fn visible(text: &str) -> String {
-    let mut shim = Shim::default();
-    let mut shown = shim.push(text);
-    shown.push_str(&shim.finish().0);
-    shown
 }

@@ -151,6 +151,8 @@ pub(super) enum Unreadable {
 pub(super) struct Step {
     /// More text that a person may see.
     pub(super) show: String,
+    /// Whether it takes the place of what was shown of this answer before.
+    pub(super) anew: bool,
     /// Whether the model got any further; an empty event is a sign of life of the server only.
     pub(super) progress: bool,
     /// What was consumed so far.
@@ -162,6 +164,10 @@ pub(super) struct Step {
 pub(super) struct Answer {
     text: String,
     shim: Shim,
+    /// What waits for the end of a thought, where one is expected.
+    held: Option<String>,
+    /// Whether a thought came that had no beginning.
+    thought_first: bool,
     /// How many characters were shown.
     shown: usize,
     calls: Vec<Slot>,
@@ -178,6 +184,11 @@ struct Slot {
 }
 
 impl Answer {
+    /// An answer of which nothing has come. One that `thinks_first` shows nothing before its thought has ended.
+    pub(super) fn new(thinks_first: bool) -> Self {
+        Self { held: thinks_first.then(String::new), ..Self::default() }
+    }
+
     /// Takes in the data of one event.
     pub(super) fn event(&mut self, data: &str) -> Result<Step, Unreadable> {
         let data = data.trim();
@@ -202,8 +213,14 @@ impl Answer {
     /// The stream is over: the rest that a person may see.
     pub(super) fn end(&mut self) -> String {
         let (rest, _) = std::mem::take(&mut self.shim).finish();
+        let rest = self.held.take().unwrap_or_default() + &rest;
         self.shown += rest.chars().count();
         rest
+    }
+
+    /// Whether it began with a thought that had no beginning.
+    pub(super) const fn thought_first(&self) -> bool {
+        self.thought_first
     }
 
     /// Whether nothing more comes.
@@ -257,12 +274,7 @@ impl Answer {
             for text in [message.content, message.refusal].into_iter().flatten() {
                 self.size += text.0.len();
                 self.text.push_str(&text.0);
-                let show = self.shim.push(&text.0);
-                if step.show.is_empty() {
-                    step.show = show;
-                } else {
-                    step.show.push_str(&show);
-                }
+                self.see(&text.0, &mut step);
             }
             for delta in message.tool_calls.unwrap_or_default() {
                 self.call(delta)?;
@@ -282,6 +294,26 @@ impl Answer {
             output_tokens: consumed.completion_tokens.unwrap_or(0),
         });
         Ok(step)
+    }
+
+    /// Takes in more text, and adds to `step` what a person may see of it.
+    fn see(&mut self, text: &str, step: &mut Step) {
+        let before = self.shim.taken_back();
+        let mut visible = self.shim.push(text);
+        if self.shim.taken_back() > before {
+            self.thought_first = true;
+            step.anew |= self.shown > 0;
+            self.shown = 0;
+            step.show.clear();
+        }
+        if self.shim.has_thought() {
+            // What waited was a thought.
+            self.held = None;
+        } else if let Some(held) = &mut self.held {
+            held.push_str(&visible);
+            visible.clear();
+        }
+        step.show.push_str(&visible);
     }
 
     /// Adds to the call that a delta belongs to. That is the one of its index; but some servers give no index, or 0 for

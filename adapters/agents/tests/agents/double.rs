@@ -215,8 +215,10 @@ pub(crate) fn client() -> reqwest::Client {
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) outcome: Result<Outcome, AgentError>,
-    /// The text that was reported while it ran.
+    /// The text that was reported while it ran, as it was in the end.
     pub(crate) drafts: String,
+    /// All that was ever reported, what was taken back included.
+    pub(crate) ever: String,
     pub(crate) tools: Vec<String>,
     pub(crate) usage: Option<Usage>,
     pub(crate) sent: Vec<String>,
@@ -242,10 +244,14 @@ pub(crate) async fn run(agent: &dyn AgentRuntime, turn: AgentTurn) -> Ran {
 pub(crate) async fn run_with(agent: &dyn AgentRuntime, turn: AgentTurn, judge: impl Fn(usize) -> SendResult) -> Ran {
     let (events, mut reported) = RunEvents::channel();
     let listen = async {
-        let mut heard = (String::new(), Vec::new(), None, Vec::new());
+        let mut heard = (String::new(), Vec::new(), None, Vec::new(), String::new());
         while let Some(event) = reported.recv().await {
             match event {
-                RunEvent::Text(text) => heard.0.push_str(&text),
+                RunEvent::Text(text) => {
+                    heard.0.push_str(&text);
+                    heard.4.push_str(&text);
+                }
+                RunEvent::Rewrite(text) => heard.0 = text,
                 RunEvent::Tool(name) => heard.1.push(name),
                 RunEvent::Usage(usage) => heard.2 = Some(usage),
                 RunEvent::Send(Reply { text, .. }, answer) => {
@@ -256,9 +262,9 @@ pub(crate) async fn run_with(agent: &dyn AgentRuntime, turn: AgentTurn, judge: i
         }
         heard
     };
-    let (outcome, (drafts, tools, usage, sent)) =
+    let (outcome, (drafts, tools, usage, sent, ever)) =
         tokio::join!(agent.run(turn, events, CancellationToken::new()), listen);
-    Ran { outcome, drafts, tools, usage, sent }
+    Ran { outcome, drafts, ever, tools, usage, sent }
 }
 
 /// `text`, said by Ada in a direct chat where everything works.

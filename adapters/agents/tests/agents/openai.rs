@@ -113,6 +113,65 @@ async fn reasoning_is_not_text() {
     assert_eq!(ran.reply(), "Hi");
 }
 
+/// What a model writes whose template writes `<think>` itself.
+const THINKS: [&str; 5] = ["Let me ", "see.\n</thi", "nk>\n", "\nYes", "."];
+
+/// A7.
+#[tokio::test]
+async fn a_thought_without_a_beginning_is_taken_back_and_from_then_on_not_reported() {
+    let server = Server::answering([Answer::says(&THINKS), Answer::says(&THINKS), Answer::says(&["No", "."])]).await;
+    let agent = server.agent();
+
+    let ran = run(&agent, turn("Is it?")).await;
+    assert_eq!((ran.drafts.as_str(), ran.ever.starts_with("Let me see.")), ("Yes.", true));
+    let ran = run(&agent, turn("Is it?")).await;
+    assert_eq!((ran.drafts.as_str(), ran.ever.as_str()), ("Yes.", "Yes."));
+    assert_eq!(ran.reply(), THINKS.concat(), "the guard judges what was said");
+    // One that does not think this time is reported in the end.
+    assert_eq!(run(&agent, turn("Is it?")).await.ever, "No.");
+}
+
+/// A7.
+#[tokio::test]
+async fn a_model_that_is_known_to_think_first_is_not_reported_before_it_answers() {
+    let pieces = [text_chunk("Let me see."), text_chunk("</think>Yes"), Piece::Cut];
+    let server = Server::answering([Answer::says(&THINKS), Answer::stream(pieces)]).await;
+    let agent = OpenAi::new(OpenAiSettings { thinks_first: true, ..server.settings() }).expect("good");
+
+    assert_eq!(run(&agent, turn("Is it?")).await.ever, "Yes.");
+    assert_eq!(run(&agent, turn("Is it?")).await.ever, "Yes");
+}
+
+/// A7. Every round of a run may begin with a thought.
+#[tokio::test]
+async fn a_thought_between_two_tools_takes_nothing_back_that_was_said_before() {
+    let looks_up = |text| Answer::calls(text, &[("look_up", json!({}))]);
+    for thinks_first in [false, true] {
+        let server = Server::answering([
+            looks_up("One."),
+            looks_up("Hm.</think>"),
+            Answer::says(&["Let me see.", "</think>", "Two", "."]),
+        ]);
+        let server = server.await;
+        let agent = OpenAi::new(OpenAiSettings { thinks_first, ..server.settings() }).expect("good");
+
+        let ran = run(&agent, turn("Count")).await;
+        assert_eq!(ran.drafts, "One.\n\nTwo.");
+        assert_eq!(ran.reply(), "One.\n\nTwo.");
+    }
+}
+
+/// Nothing that was meant for the person was shown: it may be asked again.
+#[tokio::test]
+async fn an_answer_that_is_cut_after_its_thought_is_asked_for_once_more() {
+    let pieces = [text_chunk("Let me see."), text_chunk("</think>"), Piece::Cut];
+    let server = Server::answering([Answer::stream(pieces), Answer::says(&["Yes."])]).await;
+
+    let ran = server.run().await;
+    assert_eq!(ran.drafts, "Yes.");
+    assert_eq!(ran.reply(), "Yes.");
+}
+
 #[tokio::test]
 async fn what_was_consumed_is_reported() {
     let server = Server::answering([

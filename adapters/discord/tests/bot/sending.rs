@@ -180,6 +180,38 @@ async fn silence_becomes_words_in_direct_and_choices_in_a_server() {
     gateway.stop().await;
 }
 
+/// A question is closed by the first pick of who was asked: it says which, and its buttons go.
+#[tokio::test]
+async fn a_question_is_closed_by_its_first_pick() {
+    let server = DiscordServer::start().await;
+    let general = server.guild("Friends").await.channel("general").await;
+    let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
+    let gateway = Gateway::connected(&server).await;
+    ada.mentions(&general, "stay silent").await;
+    server.until_said(&general, 1).await;
+    let question = server.visible(&general).await.pop().expect("a question");
+
+    let others = bob.clicks(&question, "say more").await;
+    let presses = [others, ada.clicks(&question, "say less").await, ada.clicks(&question, "say more").await];
+
+    assert_eq!(server.until_said(&general, 2).await[1], "less");
+    let closed = server.until("the buttons are gone", async || {
+        server
+            .visible(&general)
+            .await
+            .into_iter()
+            .find(|message| message.id == question.id && message.buttons.is_empty())
+    });
+    assert_eq!(closed.await.content, "Which of these?\n\n✓ say less");
+    gateway.settles().await;
+    assert_eq!(server.visible(&general).await.len(), 3, "a question, a word, an answer");
+    for press in presses {
+        let press = server.interaction(&press).await;
+        assert!(press.acknowledged && !press.failed, "{press:?}");
+    }
+    gateway.stop().await;
+}
+
 /// A4, B13: the text grows in one message, and that becomes the answer.
 #[tokio::test]
 async fn an_answer_grows_in_place() {

@@ -283,6 +283,7 @@ fn settings() -> Settings {
             Question {
                 text: "Which of these?".to_owned(),
                 choices: vec!["say more".to_owned(), "say less".to_owned()],
+                anyone: false,
             },
         ),
         max_concurrent_turns: 16,

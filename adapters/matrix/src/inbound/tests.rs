@@ -278,8 +278,8 @@ fn a_reaction_to_our_words_is_one_and_to_others_is_nothing() {
 #[test]
 fn a_number_on_a_question_of_ours_is_a_choice() {
     let turn = rejoinder_core::TurnId::new(Timestamp::from_millis(9));
-    let asks = Some(Asked { turn, choices: vec!["Yes".to_owned(), "No".to_owned()] });
-    let question = Known { asks, ..known(ME) };
+    let choices = vec!["Yes".to_owned(), "No".to_owned()];
+    let question = Known { asks: Some(Asked { turn, choices, chooser: None, is_closed: false }), ..known(ME) };
     let relation = json!({ "rel_type": "m.annotation", "event_id": "$0", "key": "2\u{fe0f}\u{20e3}" });
     let pressed = event("m.reaction", &json!({ "m.relates_to": relation }));
 
@@ -289,6 +289,29 @@ fn a_number_on_a_question_of_ours_is_a_choice() {
     }
     let other = read_as(&said(&reply("maybe")), ChatKind::Group, Some(&question)).expect("an event");
     assert_eq!((other.kind, other.directed), (EventKind::Message, Directed::ReplyToUs));
+}
+
+/// A press that changes nothing costs nobody anything; words are said to be answered.
+#[test]
+fn a_number_said_to_a_question_for_somebody_else_or_answered_before_is_a_message() {
+    let turn = rejoinder_core::TurnId::new(Timestamp::from_millis(9));
+    let asked = |chooser: Option<&str>, is_closed| {
+        let choices = vec!["Yes".to_owned(), "No".to_owned()];
+        let chooser = chooser.map(str::to_owned);
+        Known { asks: Some(Asked { turn, choices, chooser, is_closed }), ..known(ME) }
+    };
+    let relation = json!({ "rel_type": "m.annotation", "event_id": "$0", "key": "2\u{fe0f}\u{20e3}" });
+    let pressed = event("m.reaction", &json!({ "m.relates_to": relation }));
+    let told = said(&reply("2"));
+
+    for question in [asked(Some("@else:example.org"), false), asked(None, true)] {
+        let told = read_as(&told, ChatKind::Group, Some(&question)).expect("an event");
+        assert_eq!((told.kind, &*told.text, told.directed), (EventKind::Message, "2", Directed::ReplyToUs));
+        let pressed = read_as(&pressed, ChatKind::Group, Some(&question)).expect("an event");
+        assert_eq!(pressed.kind, EventKind::Choice { turn });
+    }
+    let theirs = read_as(&told, ChatKind::Group, Some(&asked(Some(&told.sender), false))).expect("an event");
+    assert_eq!(theirs.kind, EventKind::Choice { turn });
 }
 
 #[test]

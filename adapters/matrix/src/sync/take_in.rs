@@ -8,7 +8,7 @@ use matrix_sdk::{
     room::{IncludeRelations, RelationsOptions},
     ruma::{EventId, RoomId, UserId, events::relation::RelationType},
 };
-use rejoinder_core::{Accepted, Backoff, ChatKind, InboundEvent, Intake, IntakeError, SenderKind};
+use rejoinder_core::{Accepted, Backoff, ChatKind, EventKind, InboundEvent, Intake, IntakeError, SenderKind};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -121,7 +121,14 @@ impl Matrix {
     ) -> Result<T, Ending> {
         let is_ours = event.sender == session.me();
         let related = match inbound::refers_to(event).filter(|_| !is_ours && event.state_key.is_none()) {
-            Some(target) => self.look_up(session, room, &target, shutdown).await?,
+            Some(target) => {
+                let related = self.look_up(session, room, &target, shutdown).await?;
+                let ours = related.as_ref().filter(|known| known.sender == session.me());
+                if let Some(asks) = ours.and_then(|known| known.asks.as_ref()) {
+                    self.asked.insert(asks.turn, target.into());
+                }
+                related
+            }
             None => None,
         };
         let asked = self.questions.last(room.room_id().as_str(), event.relation().thread());
@@ -219,6 +226,9 @@ impl Matrix {
             let is_persons = event.sender.kind == SenderKind::Person;
             if let Some(message) = event.message_id.as_deref().filter(|_| is_persons && event.amends.is_none()) {
                 self.said.note(&event.conversation, message);
+            }
+            if let (Some(choice), EventKind::Choice { turn }) = (accepted.choice(event), &event.kind) {
+                self.close_question(session, room, *turn, choice);
             }
             if let Accepted::Turn(turn) = accepted {
                 if let Some(message) = &event.message_id {

@@ -118,6 +118,38 @@ async fn a_choice_is_pressed() {
     gateway.stop().await;
 }
 
+/// A question is closed by the first pick of who was asked: it says which, and our reactions go.
+#[tokio::test]
+async fn a_question_is_closed_by_its_first_pick() {
+    let (gateway, homeserver) = Gateway::new().await;
+    let (ada, bob) = (homeserver.person("ada").await, homeserver.person("bob").await);
+    let room = ada.room("Friends", &[gateway.user(), bob.user()]).await;
+    bob.join(&room).await;
+    ada.until_joined(&room, gateway.user()).await;
+    ada.mentions(&room, gateway.user(), "stay silent").await;
+    let question = async || ada.sees(&room).await.into_iter().find(|message| message.reactions.len() == 2);
+    let question = ada.until("a question with its buttons", question).await;
+
+    bob.reacts(&room, &question.id, "1\u{fe0f}\u{20e3}").await;
+    ada.reacts(&room, &question.id, "2\u{fe0f}\u{20e3}").await;
+    ada.reacts(&room, &question.id, "1\u{fe0f}\u{20e3}").await;
+    // Nobody asked bob: a number that he says is something said, and no pick.
+    bob.says(&room, "2").await;
+
+    let closed = async || {
+        let question = ada.sees(&room).await.into_iter().find(|message| message.id == question.id)?;
+        question.reactions.iter().all(|(_, who)| who != gateway.user()).then_some(question)
+    };
+    let closed = ada.until("the buttons are gone", closed).await;
+    assert_eq!(closed.text, "Which of these?\n\n1. say more\n2. say less\n\n✓ say less");
+    assert_eq!(closed.reactions.len(), 3, "what people put there stays");
+    gateway.settles().await;
+    let mut heard = ada.hears(&room, gateway.user()).await.split_off(1);
+    heard.sort();
+    assert_eq!(heard, ["You said: 2", "less"]);
+    gateway.stop().await;
+}
+
 #[tokio::test]
 async fn a_choice_is_written() {
     let (gateway, homeserver) = Gateway::new().await;

@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use rejoinder_core::conformance::markdown::SEEN;
 use teloxide::types::{MessageEntity, MessageEntityKind};
 
 use super::{LABEL_UNITS, MESSAGE_UNITS, PART_UNITS, format, parts, plain, utf16_len};
@@ -38,6 +39,14 @@ fn pre(language: Option<&str>, text: &str) -> (MessageEntityKind, String) {
 
 fn link(url: &str, text: &str) -> (MessageEntityKind, String) {
     (MessageEntityKind::TextLink { url: url.parse().expect("a URL") }, text.to_owned())
+}
+
+/// A7.
+#[test]
+fn what_shows_something_is_shown() {
+    for (markdown, words) in SEEN {
+        assert!(plain(markdown).contains(words), "{markdown:?}: {:?}", plain(markdown));
+    }
 }
 
 #[test]

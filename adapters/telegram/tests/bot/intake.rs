@@ -331,6 +331,35 @@ async fn a_choice_is_a_turn_and_its_button_is_answered() {
     gateway.stop().await;
 }
 
+/// A question is closed by the first pick of who was asked: it says which, and its buttons go.
+#[tokio::test]
+async fn a_question_is_closed_by_its_first_pick() {
+    let telegram = TelegramDouble::start().await;
+    let friends = telegram.supergroup("Friends");
+    let (ada, bob) = (telegram.person("Ada").at(&friends), telegram.person("Bob").at(&friends));
+    let gateway = Gateway::start(&telegram).await;
+    ada.says(&format!("@{} stay silent", telegram.bot().username));
+    let question = ada.hears("Which of these?").await;
+    // The first time it cannot be closed: whoever presses then closes it.
+    telegram.fault(Fault::error_before(502).on("editMessageText").times(1));
+
+    let others = bob.presses(question.id, 0);
+    telegram.until("it is answered", |view| view.callback_answer(&others)).await;
+    let first = ada.presses(question.id, 1);
+    telegram.until("it is answered", |view| view.callback_answer(&first)).await;
+    ada.hears("less").await;
+    assert_eq!(telegram.look(|view| view.message(friends.id(), question.id).map(|it| it.buttons.len())), Some(2));
+    let again = ada.presses(question.id, 0);
+    telegram.until("it is answered", |view| view.callback_answer(&again)).await;
+
+    let closed = ada.finds("it is closed", |message| message.id == question.id && message.buttons.is_empty()).await;
+    assert_eq!(closed.text, "Which of these?\n\n✓ say less");
+    gateway.settles().await;
+    let texts: Vec<_> = gateway.turns().into_iter().map(|turn| turn.text).collect();
+    assert_eq!(texts, ["stay silent", "say less"]);
+    gateway.stop().await;
+}
+
 #[tokio::test]
 async fn the_agent_is_told_of_a_reaction_to_what_it_said() {
     let telegram = TelegramDouble::start().await;

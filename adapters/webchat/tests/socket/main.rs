@@ -127,6 +127,31 @@ async fn a_pick_is_the_next_turn(#[case] choice: serde_json::Value) {
     assert_eq!((&turn["text"], &turn["shown"]["text"]), (&json!("That"), &json!("*That*")));
 }
 
+/// B14. In two windows as well, and after a reconnect.
+#[tokio::test]
+async fn a_question_is_answered_by_the_first_pick() {
+    let chat = Chat::open().await;
+    let (mut here, _) = chat.page(HERE).await;
+    let (mut there, _) = chat.page(HERE).await;
+    here.says_text("message-1", "be silent").await;
+    let question = here.sees("answered").await;
+    assert_eq!(question.get("picked"), None);
+    let pick =
+        |id: &str, choice: u8| json!({"type": "choose", "id": id, "turn_id": question["turn_id"], "choice": choice});
+
+    here.says(&pick("choice-01", 1)).await;
+    let closed = there.until_turn(|turn| turn.get("picked").is_some()).await;
+    there.says(&pick("choice-02", 0)).await;
+
+    assert_eq!((&closed["turn_id"], &closed["picked"]), (&question["turn_id"], &json!("That")));
+    assert_eq!(there.hears("accepted").await, json!({"type": "accepted", "id": "choice-02", "turn_id": null}));
+    here.until_turn(|turn| turn["shown"]["text"] == "*That*").await;
+    let (_, welcome) = chat.page(HERE).await;
+    let turns = welcome["turns"].as_array().expect("turns");
+    assert_eq!(turns.iter().map(|turn| &turn["picked"]).collect::<Vec<_>>(), [&json!("That"), &json!(null)]);
+    chat.stop().await;
+}
+
 #[rstest]
 #[case(HERE, json!(2), "unknown_choice")]
 #[case(HERE, json!("Neither"), "unknown_choice")]

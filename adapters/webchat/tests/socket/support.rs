@@ -160,9 +160,10 @@ fn settings() -> Settings {
         tells_reactions: HashSet::new(),
         max_attachment: 1 << 20,
         policies: Policies::new(policy.clone()).with("webchat", ChatKind::Direct, policy),
-        words: Words::default()
-            .with_template("", "cancelled", "Stopped.")
-            .with_question("what", Question { text: "Which?".to_owned(), choices: vec!["This".into(), "That".into()] }),
+        words: Words::default().with_template("", "cancelled", "Stopped.").with_question(
+            "what",
+            Question { text: "Which?".to_owned(), choices: vec!["This".into(), "That".into()], anyone: false },
+        ),
         max_concurrent_turns: 8,
         delivery_lifetime: Duration::from_hours(1),
         min_attempts: 3,
@@ -202,6 +203,16 @@ impl Page {
             let frame = self.next().await.unwrap_or_else(|code| panic!("closed with {code} before {kind}"));
             if frame["type"] == kind {
                 return frame;
+            }
+        }
+    }
+
+    /// The next turn that is as it should be.
+    pub(crate) async fn until_turn(&mut self, is_right: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let turn = self.hears("turn").await["turn"].take();
+            if is_right(&turn) {
+                return turn;
             }
         }
     }

@@ -18,6 +18,7 @@ fn view(status: TurnStatus, shown: Option<Shown>) -> TurnView {
         attachments: Vec::new(),
         status,
         shown,
+        picked: None,
     }
 }
 

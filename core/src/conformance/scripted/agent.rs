@@ -24,6 +24,7 @@ pub struct Script {
 enum Step {
     Take(Duration),
     Stream(String),
+    Rewrite(String),
     Tool(String),
     Use(Usage),
     Send(String),
@@ -97,6 +98,12 @@ impl Script {
     #[must_use]
     pub fn streaming(self, text: &str) -> Self {
         self.doing(Step::Stream(text.to_owned()))
+    }
+
+    /// Takes back what it streamed, and streams `text` in its place.
+    #[must_use]
+    pub fn rewriting(self, text: &str) -> Self {
+        self.doing(Step::Rewrite(text.to_owned()))
     }
 
     /// Uses a tool, after what it did before.
@@ -208,6 +215,7 @@ impl AgentRuntime for ScriptedAgent {
             match step {
                 Step::Take(time) => self.clock.sleep(time).await,
                 Step::Stream(text) => events.text(text).await,
+                Step::Rewrite(text) => events.rewrite(text).await,
                 Step::Tool(name) => events.tool(name).await,
                 Step::Use(usage) => events.usage(usage).await,
                 Step::Send(text) => {

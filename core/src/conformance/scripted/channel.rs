@@ -74,6 +74,10 @@ impl ChannelAdapter for ScriptedChannel {
         text.split(Self::CUT).map(str::to_owned).collect()
     }
 
+    fn shows_anything(&self, text: &str) -> bool {
+        crate::shows_anything(text)
+    }
+
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
         loop {
             let event = tokio::select! {

@@ -4,10 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 
-use super::{START, Subject, Turn, accept_one, at, chat, new_turn, said};
+use super::{START, Subject, Turn, accept_one, at, chat, deliveries, done, new_turn, said};
 use crate::{
-    Attachment, ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind, TurnId,
-    store::{CursorMove, NewEvent, RunStart, Stored},
+    Action, Attachment, ChannelId, ChatKind, Content, ConversationRef, Directed, EventKind, InboundEvent, Sender,
+    SenderKind, Store, TurnId,
+    store::{CursorMove, DeliveryRecord, NewEvent, RunStart, Stored},
 };
 
 /// What the event with the key 1 is when it comes again.
@@ -49,7 +50,7 @@ pub async fn the_same_event_twice_at_once_is_one_turn(subject: &mut impl Subject
     let turn = |stored: &Stored| match stored {
         Stored::Turn { .. } => None,
         Stored::Duplicate { turn, .. } => *turn,
-        Stored::Kept | Stored::Amended { .. } => panic!("every event is a turn"),
+        Stored::Kept | Stored::Picked { .. } | Stored::Amended { .. } => panic!("every event is a turn"),
     };
     let turns: Vec<Option<TurnId>> = stored.iter().map(turn).collect();
     assert_eq!(turns, [None, None, Some(ids[0]), None, Some(ids[1]), Some(ids[3])]);
@@ -220,4 +221,104 @@ pub async fn a_run_can_start_with_the_turn(subject: &mut impl Subject) {
     assert!(store.waiting(None, 10).await.expect("turns are read").is_empty());
     let record = store.turn(id).await.expect("turns are read").expect("the turn is there");
     assert_eq!(record.runs, 1);
+}
+
+/// A press with the key `key` on the button `choice` of the question that `question` was answered with.
+fn pick(question: &Turn, key: &str, sender: &str, choice: &str) -> NewEvent {
+    let event = said(&question.place, key);
+    let sender = Sender { id: sender.to_owned(), ..event.sender.clone() };
+    let kind = EventKind::Choice { turn: question.id };
+    new_turn(InboundEvent { kind, sender, text: choice.to_owned(), ..event })
+}
+
+/// Answers a turn with a question that `chooser` may pick from.
+async fn ask(store: &dyn Store, question: &Turn, chooser: Option<&str>) {
+    let content = Content {
+        choices: vec!["Yes".to_owned(), "No".to_owned()],
+        chooser: chooser.map(str::to_owned),
+        ..Content::default()
+    };
+    let action = Action::Send { content, reply_to: None };
+    done(store, deliveries([DeliveryRecord { action, ..question.delivery(1, "Well?") }])).await;
+}
+
+async fn picked(store: &dyn Store, turn: TurnId) -> Option<String> {
+    store.view(turn).await.expect("views are read").expect("the turn is there").picked
+}
+
+/// A question is answered once, and stays answered.
+pub async fn the_first_pick_answers_a_question_and_later_ones_are_kept(subject: &mut impl Subject) {
+    let store = subject.store();
+    let question = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    ask(&*store, &question, None).await;
+    assert_eq!(picked(&*store, question.id).await, None);
+    let first = pick(&question, "first", "bob", "Yes");
+    let too_late = || Stored::Picked { choice: "Yes".to_owned() };
+
+    let both = store.accept(vec![first.clone(), pick(&question, "double tap", "bob", "Yes")], None).await;
+    let both = both.expect("events are accepted");
+    assert!(matches!(both[0], Stored::Turn { .. }), "{both:?}");
+    assert_eq!(both[1], too_late());
+    assert_eq!(picked(&*store, question.id).await.as_deref(), Some("Yes"));
+    drop(store);
+    subject.reopen().await;
+
+    let store = subject.store();
+    assert_eq!(accept_one(&*store, pick(&question, "other", "ann", "No")).await, too_late());
+    // The platform did not hear that we have it.
+    let turn = turn_of(&first);
+    let again = Stored::Duplicate { turn: Some(turn), text: "Yes".to_owned(), sender: "bob".to_owned() };
+    assert_eq!(accept_one(&*store, first).await, again);
+    assert_eq!(store.backlog().await.expect("the backlog is read").waiting, 2);
+    assert_eq!(picked(&*store, question.id).await.as_deref(), Some("Yes"));
+    assert_eq!(picked(&*store, turn).await, None);
+}
+
+/// Of all that press at the same time.
+pub async fn of_64_picks_at_once_one_answers(subject: &mut impl Subject) {
+    let store = subject.store();
+    let question = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    ask(&*store, &question, None).await;
+    let tasks = (0..64).map(|number| {
+        let (store, pick) = (Arc::clone(&store), pick(&question, &format!("p{number}"), "ann", &number.to_string()));
+        tokio::spawn(async move { accept_one(&*store, pick).await })
+    });
+    let stored: Vec<Stored> = join_all(tasks).await.into_iter().map(|stored| stored.expect("no task fails")).collect();
+
+    let first = stored.iter().position(|stored| matches!(stored, Stored::Turn { .. })).expect("one is first");
+    let others = stored.iter().filter(|stored| **stored == Stored::Picked { choice: first.to_string() });
+    assert_eq!(others.count(), 63);
+    assert_eq!(picked(&*store, question.id).await, Some(first.to_string()));
+}
+
+/// Where a question is for one person, others change nothing.
+pub async fn only_who_was_asked_picks(subject: &mut impl Subject) {
+    let store = subject.store();
+    let question = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    ask(&*store, &question, Some("ann")).await;
+
+    assert_eq!(accept_one(&*store, pick(&question, "bob", "bob", "No")).await, Stored::Kept);
+    assert_eq!(picked(&*store, question.id).await, None);
+    let stored = accept_one(&*store, pick(&question, "ann", "ann", "Yes")).await;
+    assert!(matches!(stored, Stored::Turn { .. }), "{stored:?}");
+    assert_eq!(
+        accept_one(&*store, pick(&question, "bob 2", "bob", "No")).await,
+        Stored::Picked { choice: "Yes".to_owned() }
+    );
+}
+
+/// Whoever is not let in picks nothing; what is known of no question closes none.
+pub async fn a_pick_of_nothing_is_a_turn(subject: &mut impl Subject) {
+    let store = subject.store();
+    let question = Turn::accept(&*store, said(&chat("a"), "1")).await;
+    ask(&*store, &question, None).await;
+
+    let stranger = NewEvent { turn: None, ..pick(&question, "stranger", "eve", "No") };
+    assert_eq!(accept_one(&*store, stranger).await, Stored::Kept);
+    assert_eq!(picked(&*store, question.id).await, None);
+    let unknown = Turn { id: TurnId::new(START), ..question };
+    for key in ["one", "two"] {
+        let stored = accept_one(&*store, pick(&unknown, key, "ann", "Yes")).await;
+        assert!(matches!(stored, Stored::Turn { .. }), "{stored:?}");
+    }
 }

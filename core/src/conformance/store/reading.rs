@@ -270,8 +270,12 @@ pub async fn a_view_shows_the_latest_signal(subject: &mut impl Subject) {
     assert!(shown.due.is_some());
 
     let mut transition = turn.on(Event::Outcome(Outcome::Reply(Reply::text("yes"))), 30);
-    let content =
-        Content { text: "yes".to_owned(), attachments: vec![file("out.txt")], choices: vec!["more".to_owned()] };
+    let content = Content {
+        text: "yes".to_owned(),
+        attachments: vec![file("out.txt")],
+        choices: vec!["more".to_owned()],
+        ..Content::default()
+    };
     let via = Via::Fallback { cause: Cause::Silent, rung: Rung::Say("silent".to_owned()) };
     let answer = DeliveryRecord {
         action: Action::Edit { message: "m".to_owned(), content },

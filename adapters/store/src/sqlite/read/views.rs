@@ -17,7 +17,12 @@ use crate::sqlite::stored::Details;
 /// `select` of what a view shows of a turn itself.
 macro_rules! select_views {
     ($rest:literal) => {
-        concat!("select t.id, t.accepted_at, o.body, e.channel, e.chat, e.thread, e.text, e.details ", $rest)
+        concat!(
+            "select t.id, t.accepted_at, o.body, e.channel, e.chat, e.thread, e.text, e.details,
+                (select pe.text from turns as p cross join events as pe on pe.id = p.event_id where p.id = t.picked)
+                    as picked ",
+            $rest
+        )
     };
 }
 
@@ -102,5 +107,6 @@ fn view_of(row: &SqliteRow, parts: &HashMap<TurnId, Vec<DeliveryRecord>>) -> Res
         attachments: details.attachments.into_owned(),
         status: TurnStatus::of(&obligation),
         shown: Shown::of(parts, obligation.due().filter(|_| is_deferral)),
+        picked: row.value("picked")?,
     })
 }

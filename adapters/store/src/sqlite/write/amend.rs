@@ -1,4 +1,4 @@
-//! Events that change what was accepted before: edits, the rest of an album, a chat that got another id.
+//! Events that change what was accepted before: edits, the rest of an album, a chat that got another id, a pick.
 //!
 //! They are few, and looked at one by one.
 
@@ -11,12 +11,12 @@ use rejoinder_core::{
 use sqlx::{Row, SqliteConnection};
 use uuid::Uuid;
 
-use super::{accept::together_with_others, store_error};
+use super::{accept::together_with_others, pick, store_error};
 use crate::sqlite::read;
 
 /// Whether an event changes what was accepted before.
 pub(super) fn is_change(new: &NewEvent) -> bool {
-    new.event.amends.is_some() || matches!(new.event.kind, EventKind::Moved { .. })
+    new.event.amends.is_some() || matches!(new.event.kind, EventKind::Moved { .. }) || pick::question(new).is_some()
 }
 
 /// Accepts such an event.
@@ -26,6 +26,9 @@ pub(super) async fn accept(connection: &mut SqliteConnection, new: &NewEvent) ->
         // Also when it was heard of before: rows of the old id may have come since.
         move_chat(connection, &new.event.conversation, chat).await?;
         return Ok(stored);
+    }
+    if let Some(question) = pick::question(new) {
+        return pick::accept(connection, new, question).await;
     }
     let is_edit = matches!(new.event.amends, Some(Amends::Replaces | Amends::Withdraws));
     let earlier = find(connection, &new.event).await?.filter(|earlier| earlier.event.may_be_amended_by(&new.event));
@@ -58,7 +61,7 @@ pub(super) async fn accept(connection: &mut SqliteConnection, new: &NewEvent) ->
     Ok(Stored::Amended { turn: earlier.turn.into() })
 }
 
-async fn as_it_is(connection: &mut SqliteConnection, new: &NewEvent) -> Result<Stored, StoreError> {
+pub(super) async fn as_it_is(connection: &mut SqliteConnection, new: &NewEvent) -> Result<Stored, StoreError> {
     let stored = together_with_others(connection, &[new]).await?;
     stored.into_iter().next().ok_or_else(|| StoreError::Failed("an event has no answer".to_owned()))
 }

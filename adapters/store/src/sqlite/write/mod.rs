@@ -8,6 +8,7 @@ mod accept;
 mod amend;
 mod channels;
 mod commit;
+mod pick;
 mod rows;
 
 use rejoinder_core::{ConversationRef, StoreError};

@@ -1,0 +1,49 @@
+//! A question that was answered: its buttons go, and it says what was picked. Pure.
+//!
+//! The acknowledgement of the press carries it
+//! (<https://discord.com/developers/docs/interactions/receiving-and-responding#interaction-response-object-interaction-callback-type>:
+//! 7, "edit the message the component was attached to"). Whatever was pressed comes with the message as it stands, so
+//! that this is right however often it is done.
+
+use serde_json::{Value, json};
+
+use crate::format::{MESSAGE_UNITS, units};
+
+/// What answers a press in the interaction `raw`, once its question was answered with the words `choice`.
+pub(crate) fn closing(raw: &str, choice: &str) -> Value {
+    let mut closed = json!({ "components": [], "allowed_mentions": { "parse": [] } });
+    let line = format!("\n\n✓ {choice}");
+    let interaction: Value = serde_json::from_str(raw).unwrap_or_default();
+    let content = interaction.pointer("/message/content").and_then(Value::as_str);
+    let content = content.filter(|content| !choice.is_empty() && !content.ends_with(&line));
+    let content = content.map(|content| format!("{content}{line}"));
+    if let Some(content) = content.filter(|content| units(content) <= MESSAGE_UNITS) {
+        closed["content"] = json!(content);
+    }
+    json!({ "type": 7, "data": closed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn closed(content: &str) -> Value {
+        closing(&json!({ "message": { "content": content } }).to_string(), "Tell me more")["data"].take()
+    }
+
+    #[test]
+    fn a_question_says_what_was_picked_and_calls_nobody() {
+        let closed = closed("Which, @everyone?");
+
+        assert_eq!(closed["content"], "Which, @everyone?\n\n✓ Tell me more");
+        assert_eq!((&closed["components"], &closed["allowed_mentions"]["parse"]), (&json!([]), &json!([])));
+    }
+
+    #[test]
+    fn the_buttons_go_in_any_case() {
+        for content in ["Which?\n\n✓ Tell me more", &"x".repeat(1990)] {
+            assert_eq!((closed(content).get("content"), &closed(content)["components"]), (None, &json!([])));
+        }
+        assert_eq!(closing("{}", "Tell me more")["data"].get("content"), None);
+    }
+}

@@ -1,0 +1,69 @@
+//! Picks from questions: the first one answers its question, and closes it.
+
+use rejoinder_core::{
+    Action, EventKind, StoreError, TurnId,
+    store::{NewEvent, Stored},
+};
+use sqlx::{Row, SqliteConnection};
+
+use super::{amend::as_it_is, store_error};
+
+/// The question that an event would open a turn by picking from.
+pub(super) fn question(new: &NewEvent) -> Option<TurnId> {
+    match new.event.kind {
+        EventKind::Choice { turn } => new.turn.as_ref().map(|_| turn),
+        _ => None,
+    }
+}
+
+/// Accepts a pick from the question that `question` was answered with.
+pub(super) async fn accept(
+    connection: &mut SqliteConnection,
+    new: &NewEvent,
+    question: TurnId,
+) -> Result<Stored, StoreError> {
+    let refused = match picked(connection, question).await? {
+        Some(choice) => Some(Stored::Picked { choice }),
+        None if may_pick(connection, new, question).await? => None,
+        None => Some(Stored::Kept),
+    };
+    if let Some(refused) = refused {
+        let stored = as_it_is(connection, &NewEvent { turn: None, ..new.clone() }).await?;
+        // The first pick may come again: it is what it was.
+        return Ok(if stored == Stored::Kept { refused } else { stored });
+    }
+    let stored = as_it_is(connection, new).await?;
+    if let (Stored::Turn { .. }, Some(turn)) = (&stored, &new.turn) {
+        let query = sqlx::query("update turns set picked = ? where id = ?").bind(turn.id.as_uuid());
+        query.bind(question.as_uuid()).execute(connection).await.map_err(store_error)?;
+    }
+    Ok(stored)
+}
+
+/// The words that were picked, where something was.
+async fn picked(connection: &mut SqliteConnection, question: TurnId) -> Result<Option<String>, StoreError> {
+    let sql = "
+        select t.picked, e.text from turns as t
+        left join turns as p on p.id = t.picked left join events as e on e.id = p.event_id
+        where t.id = ? and t.picked is not null";
+    let row = sqlx::query(sql).bind(question.as_uuid()).fetch_optional(connection).await.map_err(store_error)?;
+    row.map(|row| row.try_get::<Option<String>, _>("text").map(Option::unwrap_or_default).map_err(store_error))
+        .transpose()
+}
+
+/// Whether the question is for whoever picks.
+async fn may_pick(connection: &mut SqliteConnection, new: &NewEvent, question: TurnId) -> Result<bool, StoreError> {
+    let query = sqlx::query("select action from deliveries where turn_id = ? order by claim desc, part desc");
+    let rows = query.bind(question.as_uuid()).fetch_all(connection).await.map_err(store_error)?;
+    for row in rows {
+        let action: &str = row.try_get("action").map_err(store_error)?;
+        let action: Action = serde_json::from_str(action)
+            .map_err(|error| StoreError::Corrupt(format!("a delivery of turn {question}: {error}")))?;
+        if let Action::Send { content, .. } | Action::Edit { content, .. } = action
+            && !content.choices.is_empty()
+        {
+            return Ok(content.chooser.is_none_or(|chooser| chooser == new.event.sender.id));
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,81 @@
+//! A question that was answered: its buttons go, and it says what was picked. Pure.
+//!
+//! Whatever was pressed comes with the message as it stands, so that this is right however often it is done.
+
+use serde::Deserialize;
+use serde_json::Value;
+use teloxide::{
+    payloads::{EditMessageReplyMarkup, EditMessageText},
+    types::{ChatId, LinkPreviewOptions, MessageEntity, MessageId},
+};
+
+use crate::format::{MESSAGE_UNITS, utf16_len};
+
+/// How a question is closed.
+#[derive(Debug)]
+pub(crate) enum Closing {
+    /// Its words get a line with the choice, and its buttons go.
+    Words(Box<EditMessageText>),
+    /// Its buttons go: there is no room, or it is too old to come with its words.
+    Buttons(EditMessageReplyMarkup),
+}
+
+/// What closes the question whose button was pressed in the update `raw`, with the words that were picked.
+pub(crate) fn closing(raw: &str, choice: &str, previews: Option<LinkPreviewOptions>) -> Option<Closing> {
+    let update: Value = serde_json::from_str(raw).ok()?;
+    let question = update.pointer("/callback_query/message")?;
+    let chat = ChatId(question.pointer("/chat/id")?.as_i64()?);
+    let id = MessageId(i32::try_from(question.get("message_id")?.as_i64()?).ok()?);
+    let line = format!("\n\n✓ {choice}");
+    let text = question.get("text").and_then(Value::as_str).filter(|text| !choice.is_empty() && !text.ends_with(&line));
+    let text = text.map(|text| format!("{text}{line}")).filter(|text| utf16_len(text) <= MESSAGE_UNITS);
+    let Some(text) = text else { return Some(Closing::Buttons(EditMessageReplyMarkup::new(chat, id))) };
+    let mut edit = EditMessageText::new(chat, id, text);
+    // What is marked stands before what is added. One that this version does not know costs the marks, not the words.
+    edit.entities = question.get("entities").and_then(|entities| Vec::<MessageEntity>::deserialize(entities).ok());
+    edit.link_preview_options = previews;
+    Some(Closing::Words(Box::new(edit)))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::*;
+
+    fn pressed(message: &Value) -> String {
+        json!({"update_id": 1, "callback_query": {"id": "1", "message": message}}).to_string()
+    }
+
+    fn question(text: &str) -> Value {
+        let keyboard = json!({"inline_keyboard": [[{"text": "More", "callback_data": "pick:1:0"}]]});
+        json!({"message_id": 7, "chat": {"id": -5}, "text": text, "reply_markup": keyboard,
+            "entities": [{"type": "bold", "offset": 0, "length": 5}, {"type": "url", "offset": 6, "length": 4}]})
+    }
+
+    #[test]
+    fn a_question_says_what_was_picked_and_keeps_its_marks() {
+        let Some(Closing::Words(edit)) = closing(&pressed(&question("Which a.bc?")), "More", None) else { panic!() };
+
+        let edit = serde_json::to_value(edit).expect("JSON");
+        assert_eq!((&edit["chat_id"], &edit["message_id"]), (&json!(-5), &json!(7)));
+        assert_eq!(edit["text"], "Which a.bc?\n\n✓ More");
+        assert_eq!(edit["entities"].as_array().map(Vec::len), Some(2));
+        assert!(edit.get("reply_markup").is_none());
+    }
+
+    #[rstest]
+    #[case::it_says_so_already(question("Which?\n\n✓ More"))]
+    #[case::there_is_no_room(question(&"x".repeat(4090)))]
+    #[case::it_is_too_old(json!({"message_id": 7, "chat": {"id": -5}, "date": 0}))]
+    fn the_buttons_go_in_any_case(#[case] question: Value) {
+        assert!(matches!(closing(&pressed(&question), "More", None), Some(Closing::Buttons(_))));
+    }
+
+    #[test]
+    fn what_is_no_pressed_button_closes_nothing() {
+        assert!(closing("{}", "More", None).is_none());
+        assert!(closing(&pressed(&Value::Null), "More", None).is_none());
+    }
+}
