@@ -10,6 +10,10 @@ await visit(async (browser) => {
 
   const choices = ada.answer(0).getByRole("group", { name: "Choices" }).getByRole("button");
   assert.deepEqual(await choices.allInnerTexts(), ["Tell me more", "Try again", "Never mind"]);
+  const window = await ada.page.context().newPage();
+  await window.goto(ada.page.url());
+  const elsewhere = window.getByRole("group", { name: "Choices" }).getByRole("button");
+  await counts(elsewhere, 3);
   await choices.getByText("Tell me more").click();
 
   await reads(ada.words(1), "There is more to tell.");
@@ -17,6 +21,12 @@ await visit(async (browser) => {
   await ada.turn(1).getByRole("group", { name: "You" }).getByText("Tell me more").waitFor();
   for (const choice of await choices.all()) {
     assert.ok(await choice.isDisabled(), "what was asked before can still be picked");
+  }
+  // What was picked stays, here and in every other window.
+  for (const shown of [choices, elsewhere]) {
+    await counts(shown, 1);
+    assert.ok(await shown.isDisabled());
+    await reads(shown, "Tell me more");
   }
   await counts(ada.page.getByRole("button", { pressed: true }), 1);
   await counts(ada.page.getByRole("button", { name: "Tell me more", pressed: true }), 1);

@@ -1,6 +1,6 @@
 //! What a person sees of an answer.
 
-use rejoinder_discord_server::{Channel, DiscordServer, Person};
+use rejoinder_discord_server::{Channel, DiscordServer, Message, Person};
 use rejoinder_tests::{Gateway, ModelServer, Script, ScriptedAgent};
 use rstest::rstest;
 use serde_json::json;
@@ -182,6 +182,35 @@ async fn a_question_has_buttons(#[values(Place::DirectChat, Place::Server)] plac
     let press = server.interaction(&press).await;
     assert!(press.acknowledged && !press.failed, "{press:?}");
     assert!(agent.calls()[1].told().ends_with("Tell me more"), "{:?}", agent.calls()[1].told());
+}
+
+/// The first pick of who was asked answers a question and closes it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_question_is_answered_once() {
+    let server = DiscordServer::start().await;
+    let agent =
+        ScriptedAgent::start(|_, number| Script::Replies(if number == 0 { "" } else { "More it is." }.to_owned()))
+            .await;
+    let ladder = "[guard.ladder.discord.group]\nsilent = [{ clarify = \"what_next\" }]\n";
+    let gateway = between(&server, &agent).config(ladder).start().await;
+    let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
+    let channel = Place::Server.channel(&server, &ada).await;
+
+    Place::Server.asks(&channel, &ada, "hm").await;
+    let question = finds(&server, &channel, "the buttons", |message| !message.buttons.is_empty()).await;
+    let others = bob.clicks(&question, "Never mind").await;
+    let presses = [others, ada.clicks(&question, "Tell me more").await, ada.clicks(&question, "Try again").await];
+    hears(&server, &channel, "More it is.").await;
+    let is_closed = |message: &Message| message.id == question.id && message.buttons.is_empty();
+    let closed = finds(&server, &channel, "it is closed", is_closed).await;
+
+    assert!(closed.content.ends_with("\n\n✓ Tell me more"), "{closed:?}");
+    gateway.settles().await;
+    for press in presses {
+        let press = server.interaction(&press).await;
+        assert!(press.acknowledged && !press.failed, "{press:?}");
+    }
+    assert_eq!(agent.calls().len(), 2);
 }
 
 /// B11, L4: several people at once, each in their own chat.

@@ -53,6 +53,24 @@ async fn a_silence_marker_is_silence_and_never_shown() {
     asked(&gateway, "zebra-marker", SILENT, Some("silent"), "marker").await;
 }
 
+/// A7, C1: thoughts and markers as models write them. A hook gives the words as they are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn thoughts_and_markers_are_taken_out() {
+    let agent = ScriptedAgent::start(|call, _| Script::Replies(call.told())).await;
+    let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
+
+    for (said, words) in [
+        ("The person greets. </think> Hello.", "Hello."),
+        ("The person greets.\n</think>\n\nNO_REPLY", SILENT),
+        ("NO_REPLYNO_REPLY", SILENT),
+        ("<no-reply />", SILENT),
+        ("[Answer]: 42", "[Answer]: 42"),
+    ] {
+        let reply = gateway.hook("test", TOKEN).ask(said).await;
+        assert_eq!((reply.state(), reply.words()), ("answered", words), "{said}");
+    }
+}
+
 /// B6, B14.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_chosen_silence_becomes_what_the_operator_says() {

@@ -129,6 +129,15 @@ async fn an_empty_answer_becomes_a_question_with_buttons() {
     assert_eq!(turns(&gateway), 2);
 }
 
+/// A7: no bubble is empty, and no words are swallowed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn emptiness_is_judged_on_what_is_shown() {
+    let agent = ScriptedAgent::start(|call, _| Script::Replies(last_said(call))).await;
+    let gateway = chat(&agent, "").await;
+
+    Browser::follows("unseen", &gateway.url()).is_content().await;
+}
+
 /// D18.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_stop_button_calls_off_what_runs() {

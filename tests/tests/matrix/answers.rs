@@ -174,6 +174,41 @@ async fn a_question_has_reactions_to_press() {
     assert!(agent.calls()[1].told().ends_with("Tell me more"), "{:?}", agent.calls()[1].told());
 }
 
+/// The first pick of who was asked answers a question and closes it, over a restart too.
+#[tokio::test]
+async fn a_question_is_answered_once() {
+    let homeserver = Homeserver::shared().await;
+    let agent =
+        ScriptedAgent::start(|_, number| Script::Replies(if number == 0 { "" } else { "More it is." }.to_owned()))
+            .await;
+    let (builder, user) = between(homeserver, &agent, "").await;
+    let ladder = "[guard.ladder.matrix.direct]\nsilent = [{ clarify = \"what_next\" }]\n";
+    let mut gateway = builder.config(ladder).start().await;
+    let ada = homeserver.person("ada").await;
+    let room = ada.direct(&user).await;
+
+    ada.says(&room, "hm").await;
+    let question = async || ada.sees(&room).await.into_iter().find(|message| message.reactions.len() == 3);
+    let question = ada.until("the question", question).await;
+    ada.reacts(&room, &question.id, "1\u{fe0f}\u{20e3}").await;
+    ada.reacts(&room, &question.id, "2\u{fe0f}\u{20e3}").await;
+    assert_eq!(ada.until_hears(&room, &user, 2).await[1], "More it is.");
+    let closed = async || {
+        let question = ada.sees(&room).await.into_iter().find(|message| message.id == question.id)?;
+        question.reactions.iter().all(|(_, who)| *who != user).then_some(question)
+    };
+    let closed = ada.until("the question is closed", closed).await;
+    gateway.kill();
+    gateway.restart().await;
+    ada.reacts(&room, &question.id, "3\u{fe0f}\u{20e3}").await;
+
+    assert!(closed.text.ends_with("\n\n✓ Tell me more"), "{closed:?}");
+    ada.says(&room, "and now?").await;
+    ada.until_hears(&room, &user, 3).await;
+    gateway.settles().await;
+    assert_eq!(agent.calls().len(), 3);
+}
+
 /// The gateway's commands, also where a client keeps the slash to itself.
 #[tokio::test]
 async fn commands_are_answered_with_either_sign() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rejoinder_telegram_double::{Entity, TelegramDouble};
+use rejoinder_telegram_double::{Entity, Fault, TelegramDouble};
 use rejoinder_tests::{Gateway, ModelServer, Script, ScriptedAgent, eventually};
 use rstest::rstest;
 use serde_json::json;
@@ -132,6 +132,59 @@ async fn a_question_has_buttons() {
 
     assert!(double.look(|view| view.callback_answer(&query)).is_some(), "the button spins for ever");
     assert_eq!(told(&agent.calls()[1]), "Tell me more");
+}
+
+/// The first pick of who was asked answers a question and closes it, over a restart too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_question_is_answered_once() {
+    let double = TelegramDouble::start().await;
+    let friends = double.supergroup("Friends");
+    let (ada, bob) = (double.person("Ada").at(&friends), double.person("Bob").at(&friends));
+    let agent =
+        ScriptedAgent::start(|_, number| Script::Replies(if number == 0 { "" } else { "More it is." }.to_owned()))
+            .await;
+    let ladder = "[guard.ladder.telegram.group]\nsilent = [{ clarify = \"what_next\" }]\n";
+    let mut gateway = between(&double, &agent).config(ladder).start().await;
+
+    ada.says(&format!("@{} hm", double.bot().username));
+    let question = ada.finds("the buttons", |message| !message.buttons.is_empty()).await;
+    // It cannot be closed before the restart.
+    double.fault(Fault::error_before(502).on("editMessageText").times(2));
+    for query in [bob.presses(question.id, 1), ada.presses(question.id, 0), ada.presses(question.id, 1)] {
+        double.until("the button is answered", |view| view.callback_answer(&query)).await;
+    }
+    ada.hears("More it is.").await;
+    gateway.settles().await;
+    gateway.kill();
+    gateway.restart().await;
+    let query = ada.presses(question.id, 1);
+    double.until("the button is answered", |view| view.callback_answer(&query)).await;
+
+    let closed = ada.finds("it is closed", |message| message.id == question.id && message.buttons.is_empty()).await;
+    assert!(closed.text.ends_with("\n\n✓ Tell me more"), "{closed:?}");
+    gateway.settles().await;
+    assert_eq!(agent.calls().len(), 2);
+    assert_eq!(double.said(friends.id()), [&*closed.text, "More it is."]);
+}
+
+/// A7: what shows nothing is no answer, and nothing that is said is swallowed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn emptiness_is_judged_on_what_is_shown() {
+    let double = TelegramDouble::start().await;
+    let agent = ScriptedAgent::start(|call, _| Script::Replies(told(call).replace("say ", ""))).await;
+    let _gateway = between(&double, &agent).start().await;
+
+    for (said, shown) in [
+        ("say &nbsp;", "I have nothing to add to that."),
+        ("say Hm.\n</think>\n> ", "I have nothing to add to that."),
+        ("say [Answer]: 42", "[Answer]: 42"),
+        ("say Hm.\n</think>\n\nParis.\n\n[Source]: https://a.test", "Paris.\n\n[Source]: https://a.test"),
+    ] {
+        let person = double.person("Ada");
+        person.says(said);
+        person.hears(shown).await;
+        assert_eq!(double.said(person.chat()), [shown], "{said}");
+    }
 }
 
 /// B11, L4: two people at once, each in their own chat.
