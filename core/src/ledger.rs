@@ -353,13 +353,14 @@ impl Core {
     /// Removes the draft of a turn that has come to its end, if nothing took its place.
     fn tidy_up_later(self: &Arc<Self>, turn: &TurnRecord, before: &Obligation) {
         let obligation = &turn.obligation;
-        let Some(draft) = obligation.draft_message() else { return };
-        let is_news = !before.state().is_final() || before.draft_message().is_none();
-        let took_its_place = match obligation.state() {
-            State::Settled(Settlement::Signal { messages, .. }) => messages.iter().any(|message| message == draft),
-            _ => false,
+        let is_news = !before.state().is_final() || before.draft_message() != obligation.draft_message();
+        let is_left = match obligation.state() {
+            State::Settled(Settlement::Signal { messages, .. }) => {
+                obligation.draft_message().is_some_and(|draft| !messages.iter().any(|message| message == draft))
+            }
+            _ => obligation.unfinished_messages().next().is_some(),
         };
-        if obligation.state().is_final() && is_news && !took_its_place {
+        if obligation.state().is_final() && is_news && is_left {
             let (core, turn) = (Arc::clone(self), turn.clone());
             self.work.spawn(async move { core.tidy_up(&turn).await });
         }

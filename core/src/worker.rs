@@ -69,16 +69,19 @@ impl Core {
         }
     }
 
-    /// Removes the draft of a turn that has come to its end, where nothing takes its place: the turn was called
-    /// off, nothing was owed and nothing said, or an emoji was the answer.
-    pub(crate) async fn tidy_up(&self, turn: &TurnRecord) {
-        let Some(draft) = turn.obligation.draft_message() else { return };
+    /// Removes what a turn that has come to its end leaves in the chat: its draft and its deferral, when it was called
+    /// off or nothing was said; its draft, when nothing takes its place, as an emoji does not.
+    pub(crate) async fn tidy_up(self: &Arc<Self>, turn: &TurnRecord) {
+        let obligation = &turn.obligation;
+        if matches!(obligation.state(), State::Settled(Settlement::Cancelled { .. } | Settlement::Silence { .. })) {
+            for message in obligation.unfinished_messages() {
+                self.remove_draft(turn, message.to_owned()).await;
+            }
+            return;
+        }
+        let Some(draft) = obligation.draft_message() else { return };
         let Ok(Some(dossier)) = self.store.dossier(turn.id).await else { return };
-        let has_no_signal = matches!(
-            turn.obligation.state(),
-            State::Settled(Settlement::Cancelled { .. } | Settlement::Silence { .. })
-        );
-        if has_no_signal || !dossier.deliveries.iter().any(|delivery| takes_the_place_of(draft, delivery)) {
+        if !dossier.deliveries.iter().any(|delivery| takes_the_place_of(draft, delivery)) {
             self.remove_draft(turn, draft.to_owned()).await;
         }
     }

@@ -82,7 +82,7 @@ pub struct Obligation {
     hard_at: Option<Timestamp>,
     /// Runs of the current agent.
     runs: u32,
-    /// How many of them were taken back, and do not count.
+    /// How many of them do not count: they were taken back, or ended in a promise.
     #[serde(default, skip_serializing_if = "is_zero")]
     taken_back: u32,
     claims: u32,
@@ -234,8 +234,9 @@ impl Obligation {
             Event::Attempted { claim: Draft::CLAIM } => self.draft_attempted(),
             Event::NotSent { claim: Draft::CLAIM } => self.draft_not_sent(&mut step),
             Event::Delivered { claim: Draft::CLAIM, messages } => self.draft_shown(messages),
-            Event::Refused { claim: Draft::CLAIM, .. } => self.draft = None,
-            Event::Expired { claim: Draft::CLAIM, .. } => self.draft_expired(),
+            Event::Refused { claim: Draft::CLAIM, .. } | Event::Expired { claim: Draft::CLAIM, .. } => {
+                self.draft_ended()
+            }
             Event::Lost { claim: Draft::CLAIM, idempotent } => self.draft_lost(idempotent, &mut step),
             Event::Begin => self.begin(&mut step),
             Event::Outcome(outcome) => self.run_ended(Candidate::Outcome(outcome.judge()), &mut step),

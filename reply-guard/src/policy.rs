@@ -38,7 +38,8 @@ pub struct Policy {
     pub soft_deadline: Option<Duration>,
     /// How long one run of an agent may take before the ladder.
     pub hard_deadline: Duration,
-    /// How many times one turn is given to the same agent (after crashes, or when a debt falls due).
+    /// How many times one turn is given to the same agent (again after a crash). A run that puts the answer off does
+    /// not count: [`max_deferrals`](Self::max_deferrals) bounds those.
     pub max_runs: u32,
     /// How many deferrals one turn may get.
     pub max_deferrals: u32,

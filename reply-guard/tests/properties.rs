@@ -163,7 +163,8 @@ impl Turn {
         self.see(&event);
         let is_begin = event == Event::Begin;
         let is_tick = event == Event::Tick;
-        self.taken_back += u32::from(event == Event::TakenBack && self.obligation.is_running());
+        let may_promise = matches!(event, Event::Outcome(Outcome::Defer { .. }));
+        self.taken_back += u32::from(may_promise || (event == Event::TakenBack && self.obligation.is_running()));
         let effects = self.obligation.on(event, &self.policy, self.now).effects;
         self.check_effects(&before, &effects, is_begin)?;
         self.check_state(&before)?;

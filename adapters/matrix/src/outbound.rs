@@ -127,7 +127,8 @@ impl Matrix {
         content: &Content,
         reply_to: Option<&str>,
     ) -> Result<Receipt, DeliveryError> {
-        if place.delivery.is_draft() {
+        // What may have arrived is looked for whatever the budget says: the answer waits for it.
+        if place.delivery.is_draft() && place.delivery.attempt() == 1 {
             self.may_draft()?;
         }
         let message = match &content.attachments[..] {

@@ -23,7 +23,7 @@ use tracing::{debug, error, info, warn};
 
 use super::{calls::Calls, delivery, hints::HINT_TIMEOUT, retry};
 use crate::{
-    Action, ChannelAdapter, ChannelId, ChatKind, ConversationRef, Delivery, DeliveryError, EventId, EventKind,
+    Action, ChannelAdapter, ChannelId, ChatKind, Class, ConversationRef, Delivery, DeliveryError, EventId, EventKind,
     InboundEvent, Receipt, Resend, Sender, SenderKind, SignalKind, StoreError, Timestamp,
     crash::crash_point,
     engine::Core,
@@ -59,6 +59,9 @@ const PANIC_PAUSE: Duration = Duration::from_mins(1);
 /// once or twice is tried again in a moment anyway.
 const FAILURES: u32 = 3;
 
+/// The least time between two returns of a channel that hurry what waits.
+const BETWEEN_RETURNS: Duration = Duration::from_secs(15);
+
 /// How many waiting conversations are hurried at once when a channel is back.
 const HURRIED: u32 = 1024;
 
@@ -74,6 +77,8 @@ pub(crate) struct Lanes {
     /// Channels whose credentials were refused, and until when they are left alone. In memory only: whoever starts
     /// the gateway again may have mended them.
     unauthorized: DashMap<ChannelId, Timestamp>,
+    /// The channels whose platform has answered since the start, and when it last came back.
+    back_at: DashMap<ChannelId, Option<Timestamp>>,
     /// Channels that could not send of late, and how often in a row.
     failing: DashMap<ChannelId, u32>,
     on_their_way: HashMap<ChannelId, Semaphore>,
@@ -90,6 +95,7 @@ impl Lanes {
             hurried: DashMap::new(),
             failing: DashMap::new(),
             unauthorized: DashMap::new(),
+            back_at: DashMap::new(),
             moved: DashMap::new(),
             has_moved: AtomicBool::new(false),
             on_their_way: channels.into_iter().map(|channel| (channel.clone(), Semaphore::new(AT_ONCE))).collect(),
@@ -189,7 +195,9 @@ impl Core {
         if let Some(until) = self.blocked_until(conversation) {
             return self.wait_until(&record, until).await;
         }
-        if let Err(wait) = self.gate.take(conversation, &channel.capabilities(conversation), record.class) {
+        // What an answer waits for does not wait behind drafts.
+        let class = if record.is_draft() && record.attempts > 0 { Class::Final } else { record.class };
+        if let Err(wait) = self.gate.take(conversation, &channel.capabilities(conversation), class) {
             if wait <= SHORT_WAIT {
                 return Ok(Next::Wait(wait));
             }
@@ -201,7 +209,9 @@ impl Core {
         crash_point!("attempt_started" if !is_draft);
         crash_point!("draft_attempt_started" if is_draft);
         let attempted = delivery(&record, number, &self.settings.words);
-        let timeout = if is_draft { HINT_TIMEOUT } else { ATTEMPT_TIMEOUT };
+        // A first draft that hangs is looked for by its key, where the platform knows it. Anything else gets its time.
+        let is_hint = is_draft && record.attempts == 1 && is_idempotent(&record, channel.as_ref());
+        let timeout = if is_hint { HINT_TIMEOUT } else { ATTEMPT_TIMEOUT };
         let Some(result) = self.call(channel.deliver(&attempted), timeout).await else {
             // The gateway ended: at the next start this is an attempt without a result.
             return Ok(Next::End);
@@ -593,11 +603,11 @@ impl Core {
     }
 
     /// Remembers whether a channel can send. When it can again, what waits for another try goes at once.
-    fn note_health(self: &Arc<Self>, channel: &ChannelId, result: &Result<Receipt, DeliveryError>) {
+    pub(crate) fn note_health(self: &Arc<Self>, channel: &ChannelId, result: &Result<Receipt, DeliveryError>) {
         match result {
             Ok(_) => {
                 if self.lanes.failing.remove(channel).is_some_and(|(_, failures)| failures >= FAILURES) {
-                    self.is_back(channel);
+                    self.hurry_soon(channel);
                 }
             }
             Err(DeliveryError::NotSent { .. } | DeliveryError::Unknown(_) | DeliveryError::Unauthorized(_)) => {
@@ -608,10 +618,26 @@ impl Core {
         }
     }
 
-    /// A platform answers again: what waits for another try goes now.
+    /// A platform answers again, or for the first time: what waits for another try goes now. Not at each answer of a
+    /// connection that comes and goes while sending fails: then the pauses hold.
     pub(crate) fn is_back(self: &Arc<Self>, channel: &ChannelId) {
+        let now = self.clock.now();
+        let was_away = self.lanes.failing.contains_key(channel) || self.lanes.unauthorized.contains_key(channel);
+        match self.lanes.back_at.entry(channel.clone()) {
+            Entry::Vacant(first) => drop(first.insert(None)),
+            Entry::Occupied(mut last)
+                if was_away && last.get().is_none_or(|last| now.since(last) >= BETWEEN_RETURNS) =>
+            {
+                last.insert(Some(now));
+            }
+            Entry::Occupied(_) => return,
+        }
         self.lanes.failing.remove(channel);
         self.lanes.unauthorized.remove(channel);
+        self.hurry_soon(channel);
+    }
+
+    fn hurry_soon(self: &Arc<Self>, channel: &ChannelId) {
         let (core, channel) = (Arc::clone(self), channel.clone());
         self.work.spawn(async move { core.hurry(&channel).await });
     }

@@ -283,7 +283,7 @@ impl Core {
     }
 
     /// Shows a draft where it is no message.
-    async fn show_text(&self, turn: &TurnRecord, text: &str, stop: &CancellationToken) -> Drafted {
+    async fn show_text(self: &Arc<Self>, turn: &TurnRecord, text: &str, stop: &CancellationToken) -> Drafted {
         match turn.obligation.clear_draft(text) {
             Some(draft) => self.show_draft(turn, &draft, None, stop).await,
             None => Drafted::Waits,
@@ -299,7 +299,7 @@ impl Core {
     }
 
     async fn show_draft(
-        &self,
+        self: &Arc<Self>,
         turn: &TurnRecord,
         draft: &Cleared<Draft>,
         message: Option<String>,
@@ -318,7 +318,7 @@ impl Core {
     }
 
     /// Removes the draft of a turn that ended without an answer to put in its place.
-    pub(crate) async fn remove_draft(&self, turn: &TurnRecord, message: String) {
+    pub(crate) async fn remove_draft(self: &Arc<Self>, turn: &TurnRecord, message: String) {
         for pause in REMOVALS {
             let removed = self.hint(turn, Action::Delete { message: message.clone() }, Class::Interim, None).await;
             let is_worth_another = matches!(
@@ -336,7 +336,7 @@ impl Core {
     /// Shows a hint, unless something else is on its way to the conversation, its platform limits us, or
     /// `stop` was cancelled; one without a `stop` waits for its place. `None` when it was not tried.
     async fn hint(
-        &self,
+        self: &Arc<Self>,
         turn: &TurnRecord,
         action: Action,
         class: Class,
@@ -368,6 +368,9 @@ impl Core {
             label: None,
         };
         let result = self.call(channel.deliver(&delivery), HINT_TIMEOUT).await?;
+        if result.is_ok() {
+            self.note_health(&conversation.channel, &result);
+        }
         if let Err(error) = &result {
             debug!(turn = %turn.id, channel = %conversation.channel, %error, "a hint was not shown");
         }

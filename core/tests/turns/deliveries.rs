@@ -60,6 +60,46 @@ async fn when_a_channel_is_back_what_waits_on_it_goes_at_once() {
     gateway.at_rest().await;
 }
 
+/// H3. A poll that succeeds again says that the platform is back: nothing waits for its pause to end.
+#[tokio::test]
+async fn what_waits_goes_when_a_poll_succeeds_again() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.intake().is_back();
+    gateway.platform.set_down(true);
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(HOUR).await;
+    gateway.platform.set_down(false);
+    assert!(gateway.visible(&chat("ada")).is_empty());
+
+    gateway.intake().is_back();
+    gateway.settle().await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
+/// A connection that comes and goes while sending fails does not undo the pauses.
+#[tokio::test]
+async fn a_platform_that_is_back_again_and_again_is_not_hammered() {
+    let gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.platform.set_down(true);
+    let turn = gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(120)).await;
+    let before = gateway.dossier(turn).await.attempts.len();
+
+    for _ in 0..120 {
+        gateway.intake().is_back();
+        gateway.advance(secs(1)).await;
+    }
+
+    let attempts = gateway.dossier(turn).await.attempts.len() - before;
+    assert!(attempts <= 12, "{attempts} attempts in two minutes");
+    gateway.platform.set_down(false);
+    gateway.advance(HOUR).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["done"]);
+    gateway.at_rest().await;
+}
+
 /// D7, D8, H2. Nobody knows what became of several attempts in a row: it is sent again all the same, with a label,
 /// and with pauses that grow.
 #[tokio::test]

@@ -305,6 +305,21 @@ async fn a_stop_leaves_no_draft() {
     }
 }
 
+/// B13, D18. Nor the deferral that the draft has grown in.
+#[tokio::test]
+async fn a_stop_leaves_no_deferral_with_half_an_answer() {
+    let wait = SOFT_DEADLINE + secs(5);
+    let gateway = drafting(Script::hangs().taking(wait).streaming("half").taking(secs(3600))).await;
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(wait + secs(2)).await;
+    assert_eq!(gateway.visible(&chat("ada")), ["half"]);
+
+    gateway.receives(said(&chat("ada"), "/stop")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["Stopped."]);
+    gateway.at_rest().await;
+}
+
 /// B13. Also of a turn that waits for its next run, with a draft of its last one.
 #[tokio::test]
 async fn a_stop_leaves_no_draft_of_an_earlier_run() {

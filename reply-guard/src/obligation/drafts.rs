@@ -87,6 +87,13 @@ impl Obligation {
         }
     }
 
+    /// The messages that stand in the chat and are no signal: the draft, and the deferral.
+    pub fn unfinished_messages(&self) -> impl Iterator<Item = &str> {
+        let deferral = self.debt.iter().flat_map(|debt| &debt.messages).map(String::as_str);
+        let draft = self.draft_message().filter(|draft| !deferral.clone().any(|message| message == *draft));
+        deferral.clone().chain(draft)
+    }
+
     /// Whether a draft or a deferral may stand in the chat that nothing can take the place of: the answer may look
     /// like a second one.
     #[must_use]
@@ -132,11 +139,11 @@ impl Obligation {
         }
     }
 
-    pub(super) fn draft_expired(&mut self) {
-        self.draft = match self.draft {
-            Some(Drafting::Sending { in_doubt: true, .. }) => Some(Drafting::Lost),
-            _ => None,
-        };
+    /// It will not be sent again.
+    pub(super) fn draft_ended(&mut self) {
+        if let Some(Drafting::Sending { in_doubt, .. }) = self.draft {
+            self.draft = in_doubt.then_some(Drafting::Lost);
+        }
     }
 
     pub(super) fn draft_lost(&mut self, idempotent: bool, step: &mut Step<'_>) {

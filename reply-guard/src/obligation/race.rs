@@ -32,6 +32,7 @@ impl Obligation {
                 // Two promises are one debt: due when the agent says.
                 if let (End::Deferral, Candidate::Outcome(Judged::Defer { due, .. })) = (rank, &candidate) {
                     self.promised = Some(within_bounds(*due, step));
+                    self.taken_back += 1;
                 }
                 candidate.suppress(reason, step);
             }
@@ -61,6 +62,8 @@ impl Obligation {
                 self.put_forward(Body::React(emoji), self.answer_via(), End::Outcome, step);
             }
             Candidate::Outcome(Judged::Defer { note, due }) if self.deferrals < step.policy.max_deferrals => {
+                // The run that was to end in a promise did what it was given the turn for.
+                self.taken_back += 1;
                 self.defer(note, within_bounds(due, step), step);
             }
             Candidate::Outcome(Judged::Defer { .. }) => {

@@ -15,6 +15,13 @@ struct InFlight {
     partly: bool,
 }
 
+impl InFlight {
+    /// Whether a part of an answer was seen, and the rest will not be. A deferral is none.
+    fn is_cut(&self) -> bool {
+        self.partly && self.signal != SignalKind::Deferral
+    }
+}
+
 impl Obligation {
     /// The claim that is on its way, when `claim` is it.
     fn in_flight(&self, claim: u32) -> Option<InFlight> {
@@ -43,7 +50,8 @@ impl Obligation {
         // An earlier attempt may have been seen: the platform will say which message it is, or nobody can. Then a
         // deferral holds nothing better up.
         let is_lost_deferral = *rank == End::Deferral && *resent;
-        if claim != self.claims || (self.in_doubt && !is_lost_deferral) {
+        let is_called_off = self.cancelled_by.is_some();
+        if claim != self.claims || (self.in_doubt && !is_lost_deferral && !is_called_off) {
             return;
         }
         *attempted = false;
@@ -80,7 +88,7 @@ impl Obligation {
     pub(super) fn refused(&mut self, claim: u32, reason: String, step: &mut Step<'_>) {
         match self.in_flight(claim) {
             // Where a resend cannot show twice, its refusal says that nothing was accepted before.
-            Some(in_flight) if in_flight.partly => self.cut_short(&reason, step),
+            Some(in_flight) if in_flight.is_cut() => self.cut_short(&reason, step),
             Some(in_flight) => self.not_delivered(&in_flight, in_flight.resent, reason, step),
             None => self.late_failed(claim, reason, step),
         }
@@ -88,7 +96,7 @@ impl Obligation {
 
     pub(super) fn expired(&mut self, claim: u32, reason: String, step: &mut Step<'_>) {
         match self.in_flight(claim) {
-            Some(in_flight) if in_flight.partly => self.cut_short(&reason, step),
+            Some(in_flight) if in_flight.is_cut() => self.cut_short(&reason, step),
             Some(in_flight)
                 if in_flight.signal == SignalKind::Deferral
                     || self.pending.is_some()
@@ -138,11 +146,14 @@ impl Obligation {
         if let Some(by) = self.cancelled_by.take() {
             return self.settle(Settlement::Cancelled { by });
         }
-        if let Some(pending) = self.pending.take() {
-            pending.suppress("a part of another answer was seen before".to_owned(), step);
-        }
         // What was shown before became the part that was seen.
         (self.debt, self.draft) = (None, None);
+        self.reopen();
+        match self.pending.take() {
+            Some(pending) if pending.is_answer() => return self.proceed(pending, step),
+            Some(pending) => pending.suppress("a part of another answer was seen before".to_owned(), step),
+            None => {}
+        }
         self.say_that_it_was_cut(reason, step);
     }
 
@@ -177,7 +188,7 @@ impl Obligation {
                 step,
             );
         }
-        if hold && in_flight.partly {
+        if hold && in_flight.is_cut() {
             return self.cut_short("the platform may or may not have accepted the next part; held for a person", step);
         }
         if hold {

@@ -129,7 +129,7 @@ fn a_debt_that_falls_due_runs_the_agent_again() {
 /// A15.
 #[test]
 fn an_agent_that_only_defers_ends_on_the_ladder() {
-    let mut turn = Turn::running_with(Policy { max_runs: 9, ..policy() });
+    let mut turn = Turn::running();
     for n in 1..=3 {
         assert_eq!(turn.obligation.deferrals(), n - 1);
         let due = turn.now + 60;
@@ -143,12 +143,31 @@ fn an_agent_that_only_defers_ends_on_the_ladder() {
     assert_eq!(turn.obligation.fallback(), Some((Cause::Timeout, "deferred 3 times already")));
 }
 
-/// A15.
+/// A15. What an agent promised it is asked for, however few runs a turn gets.
 #[test]
-fn a_debt_without_a_run_left_ends_on_the_ladder() {
+fn a_promise_costs_no_run() {
     let mut turn = Turn::running_with(Policy { max_runs: 1, ..policy() }).after([put_off(None, 60)]);
     turn.shown_as("d1");
-    assert_eq!(turn.ticks(60), ["send 2 for d1: say timeout"]);
+    assert_eq!(turn.ticks(60), ["run again"]);
+    assert_eq!(turn.on(Event::Begin), ["run 2"]);
+
+    assert_eq!(turn.on(Event::Recovered), ["run again"]);
+    let why = "given to the agent 2 times without an end";
+    assert_eq!(turn.on(Event::Begin), ["send 2 for d1: say error"]);
+    assert_eq!(turn.obligation.fallback(), Some((Cause::Error, why)));
+}
+
+#[test]
+fn every_promise_that_an_agent_may_give_is_asked_for() {
+    let mut turn = Turn::running();
+    for n in 1..=3 {
+        let due = turn.now + 60;
+        turn.on(put_off(None, due));
+        turn.shown_as("d1");
+        assert_eq!(turn.ticks(due), ["run again"], "after promise {n}");
+        turn.on(Event::Begin);
+    }
+    assert_eq!(turn.on(reply("done")), ["send 4 for d1: done"]);
 }
 
 /// B1, D3. Waiting ends no turn, and says nothing twice.

@@ -138,11 +138,16 @@ fn a_draft_of_unknown_fate_is_lost_where_it_could_show_twice() {
 }
 
 #[test]
-fn a_draft_in_doubt_that_is_too_old_is_lost() {
-    let mut turn = drafting().after([lost(true)]);
-    turn.on(Event::Expired { claim: CLAIM, reason: "no route".to_owned() });
-
-    assert!(turn.obligation.has_lost_message());
+fn a_draft_in_doubt_that_is_not_sent_again_is_lost() {
+    for end in [
+        Event::Expired { claim: CLAIM, reason: "no route".to_owned() },
+        Event::Refused { claim: CLAIM, reason: "403".to_owned() },
+    ] {
+        let mut turn = drafting().after([lost(true), end.clone()]);
+        assert!(turn.obligation.has_lost_message());
+        turn.on(end);
+        assert!(turn.obligation.has_lost_message());
+    }
 }
 
 /// D1.

@@ -81,6 +81,38 @@ fn words_about_a_cut_answer_leave_the_part_that_was_seen() {
     assert_eq!(turn.refused(), ["send 3: say cut_off"]);
 }
 
+/// A whole answer that is there is better than words about one that is not.
+#[test]
+fn an_answer_that_waited_follows_one_that_was_cut() {
+    let mut turn = Turn::running().after([sent("on its own")]);
+    turn.begun();
+    assert_eq!(turn.on(reply("done")), no_effects());
+
+    assert_eq!(turn.refused(), ["send 2: done"]);
+}
+
+#[test]
+fn a_deferral_that_was_cut_leaves_the_turn_to_its_run() {
+    let mut turn = Turn::running();
+    turn.ticks(SOFT);
+    turn.begun();
+
+    assert_eq!(turn.refused(), no_effects());
+    assert!(turn.obligation.is_running());
+    assert_eq!(turn.on(reply("done")), ["send 2: done"]);
+}
+
+/// D18.
+#[test]
+fn an_answer_in_doubt_that_was_called_off_is_not_sent_again() {
+    let mut turn = claimed(OnUnknown::Label);
+    turn.lost(false);
+    turn.on(cancelled());
+
+    assert_eq!(turn.not_sent(), ["withdraw 1"]);
+    assert_eq!(turn.state(), "settled");
+}
+
 #[test]
 fn a_cut_answer_that_was_called_off_says_nothing_more() {
     let mut turn = claimed(OnUnknown::Label);
