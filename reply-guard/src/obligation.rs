@@ -235,7 +235,7 @@ impl Obligation {
             Event::NotSent { claim: Draft::CLAIM } => self.draft_not_sent(&mut step),
             Event::Delivered { claim: Draft::CLAIM, messages } => self.draft_shown(messages),
             Event::Refused { claim: Draft::CLAIM, .. } | Event::Expired { claim: Draft::CLAIM, .. } => {
-                self.draft_ended()
+                self.draft_ended();
             }
             Event::Lost { claim: Draft::CLAIM, idempotent } => self.draft_lost(idempotent, &mut step),
             Event::Begin => self.begin(&mut step),

@@ -91,8 +91,8 @@ enum Status {
 struct Row {
     claim: u32,
     kind: SignalKind,
-    is_fallback: bool,
-    is_timeout: bool,
+    /// Why the ladder's own words are said, if they are.
+    fallback: Option<Cause>,
     /// Whether it takes the place of what was shown before.
     in_place: bool,
     /// How many messages it still takes, after the one that is sent.
@@ -204,15 +204,14 @@ impl World {
             match effect {
                 Effect::Send(cleared) => {
                     let signal = cleared.get();
-                    if matches!(signal.body, Body::Reply(_) | Body::React(_)) && !is_rung(&signal.via) {
+                    if matches!(signal.body, Body::Reply(_) | Body::React(_)) && rung_of(&signal.via).is_none() {
                         moment.answers_told += 1;
                     }
                     let is_reply = matches!(signal.body, Body::Reply(_));
                     moment.rows.push(Row {
                         claim: signal.claim,
                         kind: signal.kind(),
-                        is_fallback: is_rung(&signal.via),
-                        is_timeout: matches!(signal.via, Via::Fallback { cause: Cause::Timeout, .. }),
+                        fallback: rung_of(&signal.via),
                         in_place: !signal.replaces.is_empty(),
                         parts_left: if is_reply { self.parts - 1 } else { 0 },
                         arrived: 0,
@@ -229,8 +228,7 @@ impl World {
                 Effect::Draft(_) => moment.rows.push(Row {
                     claim: Draft::CLAIM,
                     kind: SignalKind::Reply,
-                    is_fallback: false,
-                    is_timeout: false,
+                    fallback: None,
                     in_place: false,
                     parts_left: 0,
                     arrived: 0,
@@ -355,9 +353,13 @@ impl World {
     }
 }
 
-/// Whether the words are the ladder's own.
-fn is_rung(via: &Via) -> bool {
-    matches!(via, Via::Fallback { rung, .. } if !matches!(rung, rejoinder_guard::Rung::Handoff(_)))
+/// The cause of the ladder's own words, if they are.
+const fn rung_of(via: &Via) -> Option<Cause> {
+    match via {
+        Via::Fallback { rung: rejoinder_guard::Rung::Handoff(_), .. } => None,
+        Via::Fallback { cause, .. } => Some(*cause),
+        _ => None,
+    }
 }
 
 fn of_claim(moment: &mut Moment, claim: u32) -> impl Iterator<Item = &mut Row> {
@@ -551,7 +553,7 @@ impl Model for World {
 /// a fallback an answer may follow where the operator wants it.
 fn never_two(world: &World, moment: &Moment) -> bool {
     let seen = |fallback: bool| {
-        moment.rows.iter().filter(move |row| row.is_final() && row.is_seen() && row.is_fallback == fallback)
+        moment.rows.iter().filter(move |row| row.is_final() && row.is_seen() && row.fallback.is_some() == fallback)
     };
     // Of an answer that stopped in the middle a part was seen: what comes after it is the signal.
     let was_cut = |row: &&Row| row.status == Status::Dead && row.arrived > 0;
@@ -585,7 +587,9 @@ fn drafts_leave_no_copy(world: &World, moment: &Moment) -> bool {
 fn waiting_ends_no_turn(_: &World, moment: &Moment) -> bool {
     let is_called_off =
         |state: &State| matches!(state, State::Settled(Settlement::Cancelled { by }) if by == "the clock");
-    moment.has_run || !(moment.rows.iter().any(|row| row.is_timeout) || is_called_off(moment.obligation.state()))
+    moment.has_run
+        || !(moment.rows.iter().any(|row| row.fallback == Some(Cause::Timeout))
+            || is_called_off(moment.obligation.state()))
 }
 
 /// Where a part was seen and the rest was not, the words about it were seen, or the turn is a dead letter.
