@@ -22,6 +22,8 @@ async fn a_room_that_is_upgraded_goes_on_as_another_one() {
     let next = ada.upgrade(&room, "10").await;
     ada.invite(&next, &user).await;
     ada.until_joined(&next, &user).await;
+    // The homeserver knows of the join before the gateway does.
+    until_taken_in(homeserver, &user).await;
     release.notify_one();
     ada.until_hears(&next, &user, 1).await;
     gateway.stop().await;
