@@ -20,16 +20,31 @@ const PAUSES: [Duration; 10] = [
     Duration::from_mins(10),
 ];
 
+/// After so many attempts, what could show twice is sent again seldom.
+const MANY: u32 = 10;
+
+/// How seldom.
+const SELDOM: Duration = Duration::from_hours(1);
+
 /// How long to wait after `attempts` attempts have failed: the table's pause, 20 % more or less.
 pub(crate) fn pause(attempts: u32) -> Duration {
     let index = usize::try_from(attempts.saturating_sub(1)).unwrap_or(usize::MAX).min(PAUSES.len() - 1);
-    PAUSES[index].mul_f64(rand::rng().random_range(0.8..=1.2))
+    with_jitter(PAUSES[index])
+}
+
+fn with_jitter(pause: Duration) -> Duration {
+    pause.mul_f64(rand::rng().random_range(0.8..=1.2))
 }
 
 /// How long to wait before what may have arrived is sent again after `attempts` attempts. Where it could show twice
-/// the pause is never zero: a platform that has just lost a response gets time to be itself again.
+/// the pause is never zero: a platform that has just lost a response gets time to be itself again. After many attempts
+/// it is an hour: each may have been one copy more.
 pub(crate) fn resend_pause(attempts: u32, idempotent: bool) -> Duration {
-    pause(if idempotent { attempts } else { attempts.saturating_add(1) })
+    match attempts {
+        _ if idempotent => pause(attempts),
+        MANY.. => with_jitter(SELDOM),
+        _ => pause(attempts.saturating_add(1)),
+    }
 }
 
 /// Whether a delivery is out of attempts *and* age: an outage shorter than its life never uses it up.
@@ -53,5 +68,16 @@ mod tests {
         assert!(within(6, 30.0));
         assert!(within(10, 600.0));
         assert!(within(5000, 600.0));
+    }
+
+    #[test]
+    fn what_could_show_twice_is_sent_again_seldom_in_the_end() {
+        let within = |attempts: u32, idempotent: bool, seconds: f64| {
+            let pause = resend_pause(attempts, idempotent).as_secs_f64();
+            (seconds * 0.8..=seconds * 1.2).contains(&pause)
+        };
+
+        assert!(within(1, true, 0.0) && within(1, false, 1.0));
+        assert!(within(9, false, 600.0) && within(10, false, 3600.0) && within(10, true, 600.0));
     }
 }
