@@ -1,82 +1,19 @@
 //! Who may talk to the agent: decided once, here, for every channel.
 
-use std::collections::HashSet;
-
-use crate::{ChatKind, Directed, InboundEvent, Sender};
-
-/// Who may write in direct chats.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DirectPolicy {
-    /// Those on the list. Where the list is empty, whoever writes is told that they are not on it.
-    #[default]
-    Allowlist,
-    /// Everyone.
-    Open,
-    /// Nobody.
-    Disabled,
-}
-
-/// What is put before the agent in groups.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum GroupPolicy {
-    /// What is directed at the agent: a mention, a reply to it, a command.
-    #[default]
-    Mention,
-    /// Everything; what is not directed at the agent is owed no answer.
-    All,
-    /// Nothing.
-    Disabled,
-}
-
-/// Senders by the platform's id or unique name, and groups by their id. `*` stands for everyone, `*:server` for
-/// everyone whose id ends so.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AllowList(HashSet<String>);
-
-impl<T: AsRef<str>> FromIterator<T> for AllowList {
-    fn from_iter<I: IntoIterator<Item = T>>(entries: I) -> Self {
-        Self(entries.into_iter().map(|entry| key(entry.as_ref())).collect())
-    }
-}
+use crate::model::{
+    access::{Access, AllowList, DirectPolicy, GroupPolicy},
+    conversation::ChatKind,
+    event::{Directed, InboundEvent, Sender},
+};
 
 impl AllowList {
-    /// Whether nobody is on it.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     fn names(&self, sender: &Sender) -> bool {
-        let has = |entry: &str| self.0.contains(&key(entry));
         let server = sender.id.split_once(':').map(|(_, server)| format!("*:{server}"));
-        self.0.contains("*")
-            || has(&sender.id)
-            || sender.username.as_deref().is_some_and(has)
-            || server.is_some_and(|server| has(&server))
+        self.has("*")
+            || self.has(&sender.id)
+            || sender.username.as_deref().is_some_and(|name| self.has(name))
+            || server.is_some_and(|server| self.has(&server))
     }
-
-    fn names_chat(&self, chat: &str) -> bool {
-        self.0.contains(&key(chat))
-    }
-}
-
-/// Names are compared without the sign before them and in lower case.
-fn key(entry: &str) -> String {
-    entry.trim().trim_start_matches('@').to_lowercase()
-}
-
-/// Who may talk to the agent on one channel.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Access {
-    /// Who may write in direct chats.
-    pub direct: DirectPolicy,
-    /// The list for direct chats.
-    pub allow: AllowList,
-    /// What is put before the agent in groups.
-    pub group: GroupPolicy,
-    /// Who may write in groups, and which groups may as a whole. Where it is empty, those who may write in
-    /// direct chats.
-    pub group_allow: AllowList,
 }
 
 /// Whether an event is let in.
@@ -89,12 +26,6 @@ pub(crate) enum Permit {
 }
 
 impl Access {
-    /// Everyone, everywhere: for channels that know who calls by other means.
-    #[must_use]
-    pub fn open() -> Self {
-        Self { direct: DirectPolicy::Open, group: GroupPolicy::All, ..Self::default() }
-    }
-
     pub(crate) fn permit(&self, event: &InboundEvent) -> Permit {
         match event.chat {
             ChatKind::Direct => match self.direct {
@@ -107,7 +38,7 @@ impl Access {
                 let is_let_in = if self.group_allow.is_empty() {
                     self.direct == DirectPolicy::Open || self.allow.names(&event.sender)
                 } else {
-                    self.group_allow.names(&event.sender) || self.group_allow.names_chat(&event.conversation.chat)
+                    self.group_allow.names(&event.sender) || self.group_allow.has(&event.conversation.chat)
                 };
                 let is_heard = match self.group {
                     GroupPolicy::Mention => event.directed != Directed::Ambient,
@@ -123,7 +54,11 @@ impl Access {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ChannelId, ConversationRef, SenderKind, Timestamp};
+    use crate::model::{
+        conversation::{ChannelId, ConversationRef},
+        event::SenderKind,
+    };
+    use rejoinder_guard::Timestamp;
 
     fn event(chat: ChatKind, directed: Directed) -> InboundEvent {
         InboundEvent {

@@ -3,16 +3,18 @@
 //! To add one: a variant of [`Command`], a line in [`COMMANDS`], its words in `config/default.toml`, its arm
 //! in `Core::answer`.
 
+use rejoinder_guard::{Event, Outcome, Reply};
 use std::sync::Arc;
-
-use rejoinder_guard::Event;
 use tracing::{error, warn};
 
 use crate::{
-    AgentName, EventKind, Outcome, Reply, SessionId,
     engine::Core,
     ledger::{Along, FIRST_PAUSE, MAX_PAUSE, MAX_REJECTED, Step},
-    store::{NewSession, RunEnd, StoreError, TurnRecord},
+    model::{agent::AgentName, event::EventKind, ids::SessionId, turn::TurnRecord},
+    ports::store::{
+        StoreError,
+        transition::{NewSession, RunEnd},
+    },
 };
 
 /// The name that a command's turn carries in place of an agent's. No agent has it.

@@ -20,11 +20,14 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::{
-    ConversationId, ConversationRef, TurnId,
     engine::Core,
-    event::WITHDRAWN,
     ledger::{Along, Run},
-    store::{StoreError, TurnRecord, WaitingTurn},
+    model::{
+        conversation::ConversationRef,
+        ids::{ConversationId, TurnId},
+        turn::TurnRecord,
+    },
+    ports::store::{StoreError, record::WaitingTurn},
 };
 
 /// How many conversations with waiting rows the scheduler reads at once.
@@ -300,7 +303,7 @@ impl Core {
     }
 
     async fn call_off(self: &Arc<Self>, turn: &mut TurnRecord) -> bool {
-        let withdrawn = Event::Cancelled { by: WITHDRAWN.to_owned() };
+        let withdrawn = Event::Cancelled { by: crate::model::event::WITHDRAWN.to_owned() };
         self.decide_in_the_end(turn, withdrawn, Along::default()).await.is_some()
     }
 

@@ -7,12 +7,17 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{error, info, warn};
 
 use crate::{
-    AgentName, AgentRuntime, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, Intake, Settings, SharedClock,
-    Store, StoreError,
     conversation::Conversations,
     hub::Hub,
+    intake::Intake,
+    model::{agent::AgentName, conversation::ChannelId, settings::Settings},
     outbox::{dispatcher::Lanes, gate::RateGate, hints::Drafts},
-    store::AbsentChannel,
+    ports::{
+        agent::AgentRuntime,
+        channel::{ChannelAdapter, ChannelError, ChannelHealth},
+        clock::SharedClock,
+        store::{Store, StoreError, record::AbsentChannel},
+    },
     sweep::Alarm,
 };
 

@@ -14,11 +14,18 @@ mod tests;
 
 use std::fmt::{self, Write as _};
 
+use rejoinder_guard::{Cause, Expectation, Rung, Settlement, State, Timestamp, Via};
+
 use self::words::{clip, rfc3339, span, until};
 use crate::{
-    Cause, ChannelId, Directed, Expectation, Rung, SenderKind, Settlement, State, Timestamp, TurnId, Via, commands,
-    event::WITHDRAWN,
-    store::{DeliveryRecord, DeliveryState, Dossier},
+    commands,
+    model::{
+        conversation::ChannelId,
+        event::{Directed, SenderKind},
+        ids::TurnId,
+        stored_delivery::{DeliveryRecord, DeliveryState},
+    },
+    ports::store::record::Dossier,
 };
 
 /// A turn, explained.
@@ -93,7 +100,7 @@ fn headline(dossier: &Dossier) -> String {
             }
         },
         State::Settled(Settlement::Silence { .. }) => "Nothing was owed, and nothing was said.".to_owned(),
-        State::Settled(Settlement::Cancelled { by }) if by == WITHDRAWN => {
+        State::Settled(Settlement::Cancelled { by }) if by == crate::model::event::WITHDRAWN => {
             format!("Its words were taken back, {took} after it was accepted.")
         }
         State::Settled(Settlement::Cancelled { by }) => {

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use dashmap::DashMap;
 use tokio::sync::{broadcast, watch};
 
-use crate::{ChannelId, TurnId, TurnView, store::Version};
+use crate::model::{conversation::ChannelId, ids::TurnId, turn::Version, view::TurnView};
 
 /// How many changes a slow follower may be behind before it has to read the store again.
 const FOLLOWER_CAPACITY: usize = 1024;

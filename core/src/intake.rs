@@ -3,20 +3,34 @@
 use std::{panic::AssertUnwindSafe, sync::Arc};
 
 use futures_util::FutureExt;
-use rejoinder_guard::{Effect, Event, Expectation, Obligation};
+use rejoinder_guard::{Effect, Event, Expectation, Obligation, Policy, Timestamp};
 use tokio::sync::broadcast;
 use tracing::error;
 
 use crate::{
-    AgentName, Amends, ChannelId, ConversationId, ConversationRef, EventId, EventKind, InboundEvent, Policy, Sender,
-    SessionId, SharedClock, StoreError, Timestamp, TurnId, TurnView, commands,
+    commands,
     conversation::Seat,
     crash::crash_point,
     engine::Core,
     hub::Watch,
     ledger::Run,
+    model::{
+        agent::AgentName,
+        conversation::{ChannelId, ConversationRef},
+        event::{Amends, EventKind, InboundEvent, Sender},
+        ids::{ConversationId, EventId, SessionId, TurnId},
+        turn::TurnRecord,
+        view::TurnView,
+    },
+    ports::{
+        clock::SharedClock,
+        store::{
+            StoreError,
+            accept::{CursorMove, NewEvent, NewTurn, Stored},
+            transition::RunStart,
+        },
+    },
     router::{self, Route},
-    store::{CursorMove, NewEvent, NewTurn, RunStart, Stored, TurnRecord},
 };
 
 /// What became of an event.

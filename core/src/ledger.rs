@@ -4,19 +4,27 @@
 //! in one transaction by compare-and-swap, and only what was stored is acted on. Whoever loses the
 //! swap reads the turn again and lets the guard decide anew.
 
+use rejoinder_guard::{Cleared, Draft, Effect, Event, Obligation, Settlement, Signal, State, Timestamp};
 use std::{collections::VecDeque, sync::Arc, time::Duration};
-
-use rejoinder_guard::{Cleared, Draft, Effect, Event, Settlement, Signal, State};
 use tracing::{debug, error, info, warn};
 
 use crate::{
-    AgentName, Obligation, Receipts, StoreError, Timestamp, TurnStatus, TurnView,
     crash::crash_point,
     engine::Core,
+    model::{
+        agent::AgentName,
+        capabilities::Receipts,
+        stored_delivery::{DeliveryRecord, DeliveryState},
+        turn::TurnRecord,
+        view::{Shown, TurnStatus, TurnView},
+    },
     outbox::{self, retry},
-    store::{
-        AttemptEnd, AuditEntry, Commit, DeliveryChange, DeliveryRecord, DeliveryState, NewSession, RunEnd, RunStart,
-        Shown, Transition, TurnChange, TurnRecord, Withdrawal,
+    ports::store::{
+        StoreError,
+        record::AuditEntry,
+        transition::{
+            AttemptEnd, Commit, DeliveryChange, NewSession, RunEnd, RunStart, Transition, TurnChange, Withdrawal,
+        },
     },
 };
 

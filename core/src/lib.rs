@@ -16,53 +16,72 @@
 //! `gateway/src/wiring.rs`.
 
 mod access;
-mod agent;
 mod backoff;
-mod channel;
-mod clock;
 mod commands;
 #[cfg(feature = "testing")]
 pub mod conformance;
 mod conversation;
 mod crash;
-mod delivery;
 mod engine;
-mod event;
 pub mod explain;
 mod hub;
-mod ids;
 mod intake;
 mod ledger;
 mod markdown;
+mod model;
 mod outbox;
+mod ports;
 mod router;
 mod seen;
-mod settings;
-pub mod store;
 mod sweep;
 mod worker;
 
-pub use access::{Access, AllowList, DirectPolicy, GroupPolicy};
-pub use agent::{
-    AgentError, AgentFile, AgentName, AgentRuntime, AgentTurn, Deferred, Line, RunEvent, RunEvents, SendResult,
-    Speaker, Usage,
-};
+/// The port to the store, and the rows that it takes and gives.
+pub mod store {
+    pub use crate::{
+        model::{
+            stored_delivery::{DeliveryRecord, DeliveryState},
+            turn::{TurnRecord, Version},
+            view::{FallbackView, Shown, TurnStatus, TurnView},
+        },
+        ports::store::{
+            Store, StoreError,
+            accept::{CursorMove, NewEvent, NewTurn, Stored},
+            list::{TurnFilter, TurnListState, TurnSummary},
+            record::{
+                AbsentChannel, AttemptRecord, AuditEntry, Backlog, BlockedScope, Dossier, RunRecord, WaitingTurn,
+            },
+            transition::{
+                AttemptEnd, AttemptStart, Commit, DeliveryChange, NewDelivery, NewSession, RunEnd, RunStart,
+                TranscriptLine, Transition, TurnChange, Withdrawal,
+            },
+        },
+    };
+}
+
 pub use backoff::Backoff;
-pub use channel::{
-    Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ChatKind, ConversationRef, FetchError, Rate,
-    Receipts, Resend, Support, TextLimit, TextUnit,
-};
-pub use clock::{Clock, SharedClock, SystemClock};
 pub use commands::{AGENT as GATEWAY_AGENT, COMMANDS, CommandHelp};
-pub use delivery::{Action, Class, Content, Delivery, DeliveryError, Receipt, Scope};
 pub use engine::{Engine, Parts};
-pub use event::{Amends, Directed, EventKind, InboundEvent, Sender, SenderKind};
 pub use hub::Watch;
-pub use ids::{ConversationId, DeliveryId, EventId, RunId, SessionId, TurnId};
 pub use intake::{Accepted, Intake, IntakeError};
 pub use markdown::{read_markdown, shows_anything, split_markdown};
-pub use settings::{Policies, Question, Settings, Words};
-pub use store::{FallbackView, Shown, Store, StoreError, TurnStatus, TurnView};
+pub use model::{
+    access::{Access, AllowList, DirectPolicy, GroupPolicy},
+    agent::{AgentFile, AgentName, AgentTurn, Deferred, Line, Speaker, Usage},
+    capabilities::{Capabilities, Rate, Receipts, Resend, Support, TextLimit, TextUnit},
+    conversation::{ChannelId, ChatKind, ConversationRef},
+    delivery::{Action, Class, Content, Delivery, DeliveryError, Receipt, Scope},
+    event::{Amends, Directed, EventKind, InboundEvent, Sender, SenderKind},
+    ids::{ConversationId, DeliveryId, EventId, SessionId, TurnId},
+    settings::{Policies, Question, Settings, Words},
+    view::{FallbackView, Shown, TurnStatus, TurnView},
+};
+pub use ports::{
+    agent::{AgentError, AgentRuntime, RunEvent, RunEvents, SendResult},
+    channel::{ChannelAdapter, ChannelError, ChannelHealth, FetchError},
+    clock::{Clock, SharedClock, SystemClock},
+    store::{Store, StoreError},
+};
 
 pub use rejoinder_guard::{
     Attachment, Cause, End, Expectation, Ladder, LateAnswer, Obligation, OnUnknown, Outcome, Policy, Reply, Rung,

@@ -1,7 +1,15 @@
 //! Which agent a turn goes to, and what is owed for it.
 
+use rejoinder_guard::Expectation;
+
 use crate::{
-    AgentName, Directed, EventKind, Expectation, InboundEvent, SenderKind, Settings, access::Permit, commands,
+    access::Permit,
+    commands,
+    model::{
+        agent::AgentName,
+        event::{Directed, EventKind, InboundEvent, SenderKind},
+        settings::Settings,
+    },
 };
 
 /// Where an event goes.

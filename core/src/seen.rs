@@ -1,12 +1,11 @@
 //! What a person would see of an agent's words, on the channel that they go to. What is judged here is not what the
 //! words are, which the guard does, but what a platform's markup leaves of them.
 
+use rejoinder_guard::{Outcome, Reply, Shim};
 use std::panic::AssertUnwindSafe;
-
-use rejoinder_guard::Shim;
 use tracing::warn;
 
-use crate::{ChannelAdapter, Outcome, Reply};
+use crate::ports::channel::ChannelAdapter;
 
 /// What an outcome is where it is shown: words of which nothing would be seen are silence, or left out.
 pub(crate) fn seen(outcome: Outcome, channel: Option<&dyn ChannelAdapter>) -> Outcome {

@@ -13,15 +13,19 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream};
-use rejoinder_guard::Event;
+use rejoinder_guard::{Event, Timestamp};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
 use crate::{
-    ConversationId, Timestamp, TurnId, commands,
+    commands,
     engine::Core,
     ledger::Along,
-    store::{AuditEntry, RunEnd, StoreError, TurnRecord},
+    model::{
+        ids::{ConversationId, TurnId},
+        turn::TurnRecord,
+    },
+    ports::store::{StoreError, record::AuditEntry, transition::RunEnd},
 };
 
 /// How many rows are read at once.

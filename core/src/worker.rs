@@ -6,21 +6,31 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
-use rejoinder_guard::{Event, Settlement, State};
+use rejoinder_guard::{Attachment, Event, Outcome, Settlement, SignalKind, State};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::{
-    Action, AgentError, AgentFile, AgentRuntime, AgentTurn, Attachment, ChannelAdapter, Deferred, EventKind,
-    FetchError, Outcome, RunEvent, RunEvents, SendResult, SignalKind, StoreError, Support, Usage,
     conversation::Seat,
     crash::crash_point,
     engine::Core,
     ledger::{Along, Run},
+    model::{
+        agent::{AgentFile, AgentTurn, Deferred, Usage},
+        capabilities::Support,
+        delivery::Action,
+        event::EventKind,
+        stored_delivery::{DeliveryRecord, DeliveryState},
+        turn::TurnRecord,
+    },
     outbox::hints::{Drafting, Typing},
+    ports::{
+        agent::{AgentError, AgentRuntime, RunEvent, RunEvents, SendResult},
+        channel::{ChannelAdapter, FetchError},
+        store::{StoreError, record::RunRecord, transition::RunEnd},
+    },
     seen,
-    store::{DeliveryRecord, DeliveryState, RunEnd, RunRecord, TurnRecord},
 };
 
 /// How a run ends that puts the answer off.

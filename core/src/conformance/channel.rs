@@ -11,14 +11,21 @@ mod poison;
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use rejoinder_guard::{SignalKind, Via};
 
 pub use self::{
     acknowledging::nothing_is_acknowledged_before_it_is_accepted, poison::a_poison_event_costs_itself_only,
 };
 use super::{clock::START, markdown::SEEN};
 use crate::{
-    Action, ChannelAdapter, Content, ConversationRef, Delivery, DeliveryError, DeliveryId, InboundEvent, Receipts,
-    Resend, Scope, SenderKind, SignalKind, Support, TextLimit, TextUnit, TurnId, Via,
+    model::{
+        capabilities::{Receipts, Resend, Support, TextLimit, TextUnit},
+        conversation::ConversationRef,
+        delivery::{Action, Content, Delivery, DeliveryError, Scope},
+        event::{InboundEvent, SenderKind},
+        ids::{DeliveryId, TurnId},
+    },
+    ports::channel::ChannelAdapter,
 };
 
 /// What the platform does to the next call.

@@ -12,9 +12,10 @@ use std::{
 };
 
 use async_trait::async_trait;
+use rejoinder_guard::Timestamp;
 use tokio::task::JoinHandle;
 
-use crate::{Clock, Timestamp};
+use crate::ports::clock::Clock;
 
 /// Where every test clock starts: 2026-01-01T00:00:00Z.
 pub const START: Timestamp = Timestamp::from_millis(1_767_225_600_000);

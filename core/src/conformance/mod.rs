@@ -9,7 +9,7 @@ pub mod refusing;
 pub mod scripted;
 pub mod store;
 
-use crate::store::{DeliveryRecord, NewDelivery};
+use crate::{model::stored_delivery::DeliveryRecord, ports::store::transition::NewDelivery};
 
 /// A delivery to insert, without the guard's leave: for checks of what stores deliveries.
 #[must_use]

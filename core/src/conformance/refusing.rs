@@ -6,13 +6,24 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
+use rejoinder_guard::Timestamp;
 
 use crate::{
-    ChannelId, ConversationId, ConversationRef, EventKind, InboundEvent, Line, SessionId, Store, StoreError, Timestamp,
-    TurnId, TurnView,
-    store::{
-        AbsentChannel, Backlog, BlockedScope, Commit, CursorMove, DeliveryRecord, Dossier, NewEvent, Stored,
-        Transition, TurnFilter, TurnRecord, TurnSummary, WaitingTurn,
+    model::{
+        agent::Line,
+        conversation::{ChannelId, ConversationRef},
+        event::{EventKind, InboundEvent},
+        ids::{ConversationId, SessionId, TurnId},
+        stored_delivery::DeliveryRecord,
+        turn::TurnRecord,
+        view::TurnView,
+    },
+    ports::store::{
+        Store, StoreError,
+        accept::{CursorMove, NewEvent, Stored},
+        list::{TurnFilter, TurnSummary},
+        record::{AbsentChannel, Backlog, BlockedScope, Dossier, WaitingTurn},
+        transition::{Commit, Transition},
     },
 };
 

@@ -16,17 +16,23 @@ mod transitions;
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use rejoinder_guard::{Event, Outcome, Reply};
+use rejoinder_guard::{Event, Expectation, Obligation, Outcome, Policy, Reply, SignalKind, Timestamp, Via};
 
 pub use self::{accepting::*, amending::*, delivering::*, lasting::*, reading::*, transitions::*};
 use super::new_delivery;
 use crate::{
-    Action, ChannelId, ChatKind, Class, Content, ConversationId, ConversationRef, DeliveryId, Directed, EventId,
-    Expectation, InboundEvent, Obligation, Policy, Sender, SenderKind, SessionId, SignalKind, Store, Timestamp, TurnId,
-    Via,
-    store::{
-        Commit, DeliveryRecord, DeliveryState, NewDelivery, NewEvent, NewTurn, RunStart, Stored, Transition,
-        TurnChange, Version,
+    model::{
+        conversation::{ChannelId, ChatKind, ConversationRef},
+        delivery::{Action, Class, Content},
+        event::{Directed, InboundEvent, Sender, SenderKind},
+        ids::{ConversationId, DeliveryId, EventId, SessionId, TurnId},
+        stored_delivery::{DeliveryRecord, DeliveryState},
+        turn::Version,
+    },
+    ports::store::{
+        Store,
+        accept::{NewEvent, NewTurn, Stored},
+        transition::{Commit, NewDelivery, RunStart, Transition, TurnChange},
     },
 };
 

@@ -1,13 +1,23 @@
 use std::{sync::Arc, time::Duration};
 
-use rejoinder_guard::{Body, Effect, Event, Expectation, Signal};
+use rejoinder_guard::{
+    Body, Cause, Effect, Event, Expectation, Ladder, Obligation, Outcome, Policy, Reply, Rung, Signal, SignalKind,
+    Timestamp,
+};
 use uuid::Uuid;
 
 use super::*;
 use crate::{
-    Action, ChannelId, ChatKind, Class, Content, ConversationId, ConversationRef, DeliveryId, InboundEvent, Ladder,
-    Obligation, Outcome, Policy, Reply, Sender, SessionId, SignalKind, Usage,
-    store::{AttemptRecord, AuditEntry, RunRecord, TurnRecord},
+    model::{
+        agent::Usage,
+        conversation::{ChannelId, ChatKind, ConversationRef},
+        delivery::{Action, Class, Content},
+        event::{Directed, InboundEvent, Sender, SenderKind},
+        ids::{ConversationId, DeliveryId, SessionId},
+        stored_delivery::{DeliveryRecord, DeliveryState},
+        turn::TurnRecord,
+    },
+    ports::store::record::{AttemptRecord, AuditEntry, Dossier, RunRecord},
 };
 
 /// A turn's life, told to the guard and written down as the core would, on a platform that acknowledges.

@@ -2,14 +2,20 @@
 
 use std::fmt::Write as _;
 
+use rejoinder_guard::{Rung, Settlement, SignalKind, State, Timestamp, Via};
+
 use super::{
     Entry, cause_words,
     words::{clip, quote, span},
 };
 use crate::{
-    Action, Rung, Settlement, SignalKind, State, Timestamp, Via, commands,
-    event::WITHDRAWN,
-    store::{AttemptRecord, AuditEntry, DeliveryRecord, DeliveryState, Dossier, RunRecord, Shown},
+    commands,
+    model::{
+        delivery::Action,
+        stored_delivery::{DeliveryRecord, DeliveryState},
+        view::Shown,
+    },
+    ports::store::record::{AttemptRecord, AuditEntry, Dossier, RunRecord},
 };
 
 /// What comes first of things that were written in the same millisecond.
@@ -251,7 +257,9 @@ fn remark_entry(remark: &AuditEntry, dossier: &Dossier, entries: &mut Entries) {
 fn end_entry(at: Timestamp, dossier: &Dossier, entries: &mut Entries) {
     let text = match dossier.turn.obligation.state() {
         State::Settled(Settlement::Silence { why }) => format!("Nothing was owed, and nothing is said: {}.", clip(why)),
-        State::Settled(Settlement::Cancelled { by }) if by == WITHDRAWN => "Taken back.".to_owned(),
+        State::Settled(Settlement::Cancelled { by }) if by == crate::model::event::WITHDRAWN => {
+            "Taken back.".to_owned()
+        }
         State::Settled(Settlement::Cancelled { by }) => format!("Called off by turn {by}."),
         State::Settled(Settlement::Merged { into }) => format!("Settled with turn {into}."),
         _ => return,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::Timestamp;
+use rejoinder_guard::Timestamp;
 
 /// How many characters of somebody's words are quoted.
 const LONGEST: usize = 160;

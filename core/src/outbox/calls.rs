@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dashmap::DashMap;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use crate::ConversationRef;
+use crate::model::conversation::ConversationRef;
 
 /// The conversations whose adapter is being called.
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ impl Calls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ChannelId;
+    use crate::model::conversation::ChannelId;
 
     #[tokio::test]
     async fn one_call_at_a_time_and_nothing_is_left_behind() {

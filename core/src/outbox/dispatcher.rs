@@ -17,20 +17,32 @@ use std::{
 
 use dashmap::{DashMap, Entry};
 use futures_util::FutureExt;
-use rejoinder_guard::{Draft, Event, OnUnknown, Settlement, State};
+use rejoinder_guard::{Draft, Event, OnUnknown, Settlement, SignalKind, State, Timestamp};
 use tokio::sync::Semaphore;
 use tracing::{debug, error, info, warn};
 
 use super::{calls::Calls, delivery, hints::HINT_TIMEOUT, retry};
 use crate::{
-    Action, ChannelAdapter, ChannelId, ChatKind, Class, ConversationRef, Delivery, DeliveryError, EventId, EventKind,
-    InboundEvent, Receipt, Resend, Sender, SenderKind, SignalKind, StoreError, Timestamp,
     crash::crash_point,
     engine::Core,
     ledger::Along,
-    store::{
-        AttemptEnd, AttemptStart, BlockedScope, Commit, DeliveryChange, DeliveryRecord, DeliveryState, NewEvent,
-        Transition, TurnChange, TurnRecord, Withdrawal,
+    model::{
+        capabilities::Resend,
+        conversation::{ChannelId, ChatKind, ConversationRef},
+        delivery::{Action, Class, Delivery, DeliveryError, Receipt},
+        event::{EventKind, InboundEvent, Sender, SenderKind},
+        ids::EventId,
+        stored_delivery::{DeliveryRecord, DeliveryState},
+        turn::TurnRecord,
+    },
+    ports::{
+        channel::ChannelAdapter,
+        store::{
+            StoreError,
+            accept::NewEvent,
+            record::BlockedScope,
+            transition::{AttemptEnd, AttemptStart, Commit, DeliveryChange, Transition, TurnChange, Withdrawal},
+        },
     },
 };
 

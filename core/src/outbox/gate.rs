@@ -15,8 +15,16 @@ use std::{
 
 use dashmap::DashMap;
 use governor::{Quota, RateLimiter, middleware::NoOpMiddleware, nanos::Nanos, state::keyed::DefaultKeyedStateStore};
+use rejoinder_guard::Timestamp;
 
-use crate::{Capabilities, ChannelId, Class, ConversationRef, Rate, SharedClock, Timestamp, store::BlockedScope};
+use crate::{
+    model::{
+        capabilities::{Capabilities, Rate},
+        conversation::{ChannelId, ConversationRef},
+        delivery::Class,
+    },
+    ports::{clock::SharedClock, store::record::BlockedScope},
+};
 
 /// After how many questions the budgets of idle conversations are forgotten.
 const FORGET_EVERY: u32 = 4096;

@@ -9,14 +9,23 @@ use std::{
 };
 
 use dashmap::DashMap;
-use rejoinder_guard::{Cleared, Draft, DraftPlace, Event};
+use rejoinder_guard::{Cleared, Draft, DraftPlace, Event, Shim};
 use tokio::{sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::{
-    Action, Capabilities, Class, Delivery, DeliveryError, DeliveryId, Receipt, Shim, Support, TurnId,
-    crash::crash_point, engine::Core, ledger::Along, outbox::calls::Call, seen, store::TurnRecord,
+    crash::crash_point,
+    engine::Core,
+    ledger::Along,
+    model::{
+        capabilities::{Capabilities, Support},
+        delivery::{Action, Class, Delivery, DeliveryError, Receipt},
+        ids::{DeliveryId, TurnId},
+        turn::TurnRecord,
+    },
+    outbox::calls::Call,
+    seen,
 };
 
 /// How long one hint may take. A final signal waits for one that is on its way, so that none comes after it.

@@ -10,12 +10,25 @@ pub(crate) mod retry;
 
 use std::{panic::AssertUnwindSafe, time::Duration};
 
-use rejoinder_guard::{Body, Cleared, Draft, Signal};
+use rejoinder_guard::{Body, Cleared, Draft, Signal, SignalKind, Timestamp, Via};
 
 use crate::{
-    Action, Capabilities, ChannelAdapter, ChatKind, Class, Content, ConversationRef, Delivery, DeliveryId, Line,
-    Receipts, Resend, SignalKind, Speaker, Support, Timestamp, Via, Words, commands,
-    store::{DeliveryRecord, DeliveryState, NewDelivery, Shown, TranscriptLine, TurnRecord},
+    commands,
+    model::{
+        agent::{Line, Speaker},
+        capabilities::{Capabilities, Receipts, Resend, Support},
+        conversation::{ChatKind, ConversationRef},
+        delivery::{Action, Class, Content, Delivery},
+        ids::DeliveryId,
+        settings::Words,
+        stored_delivery::{DeliveryRecord, DeliveryState},
+        turn::TurnRecord,
+        view::Shown,
+    },
+    ports::{
+        channel::ChannelAdapter,
+        store::transition::{NewDelivery, TranscriptLine},
+    },
 };
 
 /// A signal in the words and parts of its channel.

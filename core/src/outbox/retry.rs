@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use rand::Rng;
+use rejoinder_guard::Timestamp;
 
-use crate::{Settings, Timestamp, store::DeliveryRecord};
+use crate::model::{settings::Settings, stored_delivery::DeliveryRecord};
 
 /// The pauses before the second attempt, the third, and so on; the last one repeats.
 const PAUSES: [Duration; 10] = [

@@ -10,14 +10,30 @@ use std::{
 };
 
 use async_trait::async_trait;
+use rejoinder_guard::Timestamp;
 
 use super::PlatformDouble;
 use crate::{
-    AgentName, ChannelId, ConversationId, ConversationRef, Engine, InboundEvent, Line, Parts, Policies, SessionId,
-    Settings, Store, StoreError, SystemClock, Timestamp, TurnId, TurnView, Words,
-    store::{
-        AbsentChannel, Backlog, BlockedScope, Commit, CursorMove, DeliveryRecord, Dossier, NewEvent, Stored,
-        Transition, TurnFilter, TurnRecord, TurnSummary, WaitingTurn,
+    engine::{Engine, Parts},
+    model::{
+        agent::{AgentName, Line},
+        conversation::{ChannelId, ConversationRef},
+        event::InboundEvent,
+        ids::{ConversationId, SessionId, TurnId},
+        settings::{Policies, Settings, Words},
+        stored_delivery::DeliveryRecord,
+        turn::TurnRecord,
+        view::TurnView,
+    },
+    ports::{
+        clock::SystemClock,
+        store::{
+            Store, StoreError,
+            accept::{CursorMove, NewEvent, Stored},
+            list::{TurnFilter, TurnSummary},
+            record::{AbsentChannel, Backlog, BlockedScope, Dossier, WaitingTurn},
+            transition::{Commit, Transition},
+        },
     },
 };
 

@@ -10,8 +10,8 @@ use super::{
     door::{Door, gateway, until},
 };
 use crate::{
-    EventKind,
     conformance::refusing::{Refuses, Refusing},
+    model::event::EventKind,
 };
 
 /// An event that the store will not take is acknowledged all the same: what comes after it is taken in. Its payload is

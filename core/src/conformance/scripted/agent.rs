@@ -9,9 +9,19 @@ use std::{
 };
 
 use async_trait::async_trait;
+use rejoinder_guard::{Outcome, Reply};
 use tokio_util::sync::CancellationToken;
 
-use crate::{AgentError, AgentRuntime, AgentTurn, Outcome, Reply, RunEvents, SendResult, SharedClock, TurnId, Usage};
+use crate::{
+    model::{
+        agent::{AgentTurn, Usage},
+        ids::TurnId,
+    },
+    ports::{
+        agent::{AgentError, AgentRuntime, RunEvents, SendResult},
+        clock::SharedClock,
+    },
+};
 
 /// What an agent does in one run, step by step, and how it ends.
 #[derive(Clone, Debug)]

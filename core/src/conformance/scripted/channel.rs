@@ -7,8 +7,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::Platform;
 use crate::{
-    Action, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
-    DeliveryError, Intake, Receipt, Receipts, Resend, Support,
+    intake::Intake,
+    model::{
+        capabilities::{Capabilities, Receipts, Resend, Support},
+        conversation::{ChannelId, ConversationRef},
+        delivery::{Action, Delivery, DeliveryError, Receipt},
+    },
+    ports::channel::{ChannelAdapter, ChannelError, ChannelHealth},
 };
 
 /// How long to wait before an event that was not accepted is brought again.

@@ -6,11 +6,15 @@ use std::{
     time::Duration,
 };
 
+use rejoinder_guard::{SignalKind, Via};
 use tokio::sync::{Notify, watch};
 
-use crate::{
-    Action, Capabilities, ConversationRef, Delivery, DeliveryError, DeliveryId, InboundEvent, Receipt, Resend, Scope,
-    SignalKind, TurnId, Via,
+use crate::model::{
+    capabilities::{Capabilities, Resend},
+    conversation::ConversationRef,
+    delivery::{Action, Delivery, DeliveryError, Receipt, Scope},
+    event::InboundEvent,
+    ids::{DeliveryId, TurnId},
 };
 
 /// What goes wrong with one delivery.

@@ -3,12 +3,22 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
+use rejoinder_guard::Attachment;
 
 use super::{START, Subject, Turn, accept_one, at, chat, deliveries, done, new_turn, said};
 use crate::{
-    Action, Attachment, ChannelId, ChatKind, Content, ConversationRef, Directed, EventKind, InboundEvent, Sender,
-    SenderKind, Store, TurnId,
-    store::{CursorMove, DeliveryRecord, NewEvent, RunStart, Stored},
+    model::{
+        conversation::{ChannelId, ChatKind, ConversationRef},
+        delivery::{Action, Content},
+        event::{Directed, EventKind, InboundEvent, Sender, SenderKind},
+        ids::TurnId,
+        stored_delivery::DeliveryRecord,
+    },
+    ports::store::{
+        Store,
+        accept::{CursorMove, NewEvent, Stored},
+        transition::RunStart,
+    },
 };
 
 /// What the event with the key 1 is when it comes again.

@@ -2,11 +2,24 @@
 
 use std::{sync::Arc, time::Duration};
 
+use rejoinder_guard::Attachment;
+
 use super::{Subject, Turn, accept_one, at, chat, deliveries, done, new_turn, said};
 use crate::{
-    Action, Amends, Attachment, Content, ConversationRef, EventKind, GATEWAY_AGENT, InboundEvent, Line, Speaker, Store,
-    TurnId,
-    store::{AttemptStart, Commit, DeliveryChange, DeliveryState, NewEvent, Stored, TranscriptLine, Transition},
+    GATEWAY_AGENT,
+    model::{
+        agent::{Line, Speaker},
+        conversation::ConversationRef,
+        delivery::{Action, Content},
+        event::{Amends, EventKind, InboundEvent},
+        ids::TurnId,
+        stored_delivery::DeliveryState,
+    },
+    ports::store::{
+        Store,
+        accept::{NewEvent, Stored},
+        transition::{AttemptStart, Commit, DeliveryChange, TranscriptLine, Transition},
+    },
 };
 
 async fn event(store: &dyn Store, turn: TurnId) -> Arc<InboundEvent> {

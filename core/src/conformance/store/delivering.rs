@@ -4,8 +4,15 @@ use std::sync::Arc;
 
 use super::{Subject, Turn, at, chat, deliveries, done, said};
 use crate::{
-    Action, Content, DeliveryId, Store,
-    store::{AttemptEnd, AttemptStart, DeliveryChange, DeliveryRecord, DeliveryState, Transition, Withdrawal},
+    model::{
+        delivery::{Action, Content},
+        ids::DeliveryId,
+        stored_delivery::{DeliveryRecord, DeliveryState},
+    },
+    ports::store::{
+        Store,
+        transition::{AttemptEnd, AttemptStart, DeliveryChange, Transition, Withdrawal},
+    },
 };
 
 async fn record(store: &dyn Store, turn: &Turn, claim: u32) -> DeliveryRecord {

@@ -4,8 +4,15 @@ use rejoinder_guard::Event;
 
 use super::{Subject, Turn, at, chat, deliveries, done, said};
 use crate::{
-    ChannelId, Line, Speaker,
-    store::{AttemptStart, BlockedScope, Commit, CursorMove, Stored, TranscriptLine, Transition},
+    model::{
+        agent::{Line, Speaker},
+        conversation::ChannelId,
+    },
+    ports::store::{
+        accept::{CursorMove, Stored},
+        record::BlockedScope,
+        transition::{AttemptStart, Commit, TranscriptLine, Transition},
+    },
 };
 
 /// D1, D9, E1, H5.

@@ -2,15 +2,23 @@
 
 use std::time::Duration;
 
-use rejoinder_guard::{Event, Outcome, Reply};
+use rejoinder_guard::{Attachment, Cause, Event, Expectation, Obligation, Outcome, Reply, Rung, SignalKind, Via};
 
 use super::{START, Subject, Turn, accept_one, at, chat, deliveries, done, new_turn, policy, said};
 use crate::{
-    Action, Attachment, Cause, ChannelId, Content, ConversationId, ConversationRef, Expectation, FallbackView,
-    InboundEvent, Obligation, Rung, SignalKind, Store, TurnId, TurnStatus, Via,
-    store::{
-        AbsentChannel, AttemptStart, AuditEntry, Backlog, BlockedScope, DeliveryRecord, DeliveryState, Transition,
-        TurnFilter, TurnListState, WaitingTurn,
+    model::{
+        conversation::{ChannelId, ConversationRef},
+        delivery::{Action, Content},
+        event::InboundEvent,
+        ids::{ConversationId, TurnId},
+        stored_delivery::{DeliveryRecord, DeliveryState},
+        view::{FallbackView, TurnStatus},
+    },
+    ports::store::{
+        Store,
+        list::{TurnFilter, TurnListState},
+        record::{AbsentChannel, AuditEntry, Backlog, BlockedScope, WaitingTurn},
+        transition::{AttemptStart, Transition},
     },
 };
 

@@ -7,9 +7,15 @@ use rejoinder_guard::{Event, Outcome, Reply};
 
 use super::{Subject, Turn, accept_one, at, chat, commit, deliveries, done, new_turn, said};
 use crate::{
-    DeliveryId, Line, SessionId, Speaker, Store, Usage,
-    store::{
-        AttemptEnd, AuditEntry, Commit, NewSession, RunEnd, RunStart, Stored, TranscriptLine, Transition, Withdrawal,
+    model::{
+        agent::{Line, Speaker, Usage},
+        ids::{DeliveryId, SessionId},
+    },
+    ports::store::{
+        Store,
+        accept::Stored,
+        record::AuditEntry,
+        transition::{AttemptEnd, Commit, NewSession, RunEnd, RunStart, TranscriptLine, Transition, Withdrawal},
     },
 };
 

@@ -2,8 +2,16 @@
 
 use std::sync::Arc;
 
+use rejoinder_guard::Obligation;
+
 use crate::{
-    AgentName, ChannelId, ConversationId, EventId, InboundEvent, Obligation, SessionId, TurnId, store::RunStart,
+    model::{
+        agent::AgentName,
+        conversation::ChannelId,
+        event::InboundEvent,
+        ids::{ConversationId, EventId, SessionId, TurnId},
+    },
+    ports::store::transition::RunStart,
 };
 
 /// An event to accept, with what follows from it.

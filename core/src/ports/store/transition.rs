@@ -1,12 +1,17 @@
 //! What happens together or not at all.
 
-use crate::{
-    Action, AgentName, ConversationId, DeliveryId, Line, Obligation, SessionId, Timestamp, TurnId, Usage,
-    store::{AuditEntry, DeliveryRecord, DeliveryState},
-};
+use rejoinder_guard::{Obligation, Timestamp};
 
-/// How often a turn has been changed; what compare-and-swap compares.
-pub type Version = i64;
+use crate::{
+    model::{
+        agent::{AgentName, Line, Usage},
+        delivery::Action,
+        ids::{ConversationId, DeliveryId, SessionId, TurnId},
+        stored_delivery::{DeliveryRecord, DeliveryState},
+        turn::Version,
+    },
+    ports::store::record::AuditEntry,
+};
 
 /// Things that happen together or not at all.
 #[derive(Clone, Debug, Default)]

@@ -1,10 +1,9 @@
 //! What the people on either end see of a turn.
 
+use rejoinder_guard::{Attachment, Cause, Obligation, SignalKind, Timestamp, Via};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Action, Attachment, Cause, ConversationRef, Obligation, SignalKind, Timestamp, TurnId, Via, store::DeliveryRecord,
-};
+use crate::model::{conversation::ConversationRef, delivery::Action, ids::TurnId, stored_delivery::DeliveryRecord};
 
 /// What the people on either end see of a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

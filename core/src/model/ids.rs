@@ -2,10 +2,9 @@
 
 use std::{fmt, str::FromStr, sync::Mutex};
 
+use rejoinder_guard::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::{ContextV7, Uuid};
-
-use crate::Timestamp;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -65,10 +64,6 @@ id!(
 id!(
     /// The agent's memory key for a conversation.
     SessionId
-);
-id!(
-    /// One run of an agent on a turn.
-    RunId
 );
 id!(
     /// One durable outbound action.

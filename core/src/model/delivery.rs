@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
+use rejoinder_guard::{Attachment, SignalKind, Via};
 use serde::{Deserialize, Serialize};
 
-use crate::{Attachment, ChannelId, ConversationRef, DeliveryId, SignalKind, TurnId, Via};
+use crate::model::{
+    conversation::{ChannelId, ConversationRef},
+    ids::{DeliveryId, TurnId},
+};
 
 /// What a message consists of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,14 +85,6 @@ pub enum Class {
     Typing,
     /// P3: drafts; dropped rather than delayed, the latest wins.
     Draft,
-}
-
-impl Class {
-    /// Whether it is dropped when it cannot go at once.
-    #[must_use]
-    pub const fn is_droppable(self) -> bool {
-        matches!(self, Self::Typing | Self::Draft)
-    }
 }
 
 /// One outbound action that the outbox let out. Only the outbox makes one, from what the guard cleared.

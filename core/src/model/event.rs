@@ -2,9 +2,13 @@
 
 use std::time::Duration;
 
+use rejoinder_guard::{Attachment, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::{Attachment, ChatKind, ConversationRef, Timestamp, TurnId};
+use crate::model::{
+    conversation::{ChatKind, ConversationRef},
+    ids::TurnId,
+};
 
 /// What stands for the cancelling turn where somebody has taken their words back.
 pub(crate) const WITHDRAWN: &str = "withdrawn";

@@ -1,10 +1,13 @@
 //! Lists of turns, for the operator.
 
+use rejoinder_guard::{SignalKind, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    AgentName, ChannelId, ConversationId, ConversationRef, SignalKind, Timestamp, TurnId,
-    store::{FallbackView, TurnStatus},
+use crate::model::{
+    agent::AgentName,
+    conversation::{ChannelId, ConversationRef},
+    ids::{ConversationId, TurnId},
+    view::{FallbackView, TurnStatus},
 };
 
 /// Which turns to list. Newest first.

@@ -5,7 +5,13 @@ use std::{
     time::Duration,
 };
 
-use crate::{Access, AgentName, ChannelId, ChatKind, Policy};
+use rejoinder_guard::Policy;
+
+use crate::model::{
+    access::Access,
+    agent::AgentName,
+    conversation::{ChannelId, ChatKind},
+};
 
 /// A guided question.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,8 +10,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-
-use crate::Timestamp;
+use rejoinder_guard::Timestamp;
 
 /// What time it is, and waiting for a later one.
 #[async_trait]

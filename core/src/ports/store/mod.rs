@@ -8,27 +8,30 @@
 //! To add a database: implement [`Store`] in `adapters/store` and run the suite of
 //! `rejoinder_core::conformance::store` on it.
 
-mod accept;
-mod list;
-mod record;
-mod transition;
-mod view;
+pub(crate) mod accept;
+pub(crate) mod list;
+pub(crate) mod record;
+pub(crate) mod transition;
 
 use async_trait::async_trait;
+use rejoinder_guard::Timestamp;
 
-use crate::{ChannelId, ConversationId, ConversationRef, Line, SessionId, Timestamp, TurnId};
-
-pub use accept::{CursorMove, NewEvent, NewTurn, Stored};
-pub use list::{TurnFilter, TurnListState, TurnSummary};
-pub use record::{
-    AbsentChannel, AttemptRecord, AuditEntry, Backlog, BlockedScope, DeliveryRecord, DeliveryState, Dossier, RunRecord,
-    TurnRecord, WaitingTurn,
+use crate::{
+    model::{
+        agent::Line,
+        conversation::{ChannelId, ConversationRef},
+        ids::{ConversationId, SessionId, TurnId},
+        stored_delivery::DeliveryRecord,
+        turn::TurnRecord,
+        view::TurnView,
+    },
+    ports::store::{
+        accept::{CursorMove, NewEvent, Stored},
+        list::{TurnFilter, TurnSummary},
+        record::{AbsentChannel, Backlog, BlockedScope, Dossier, WaitingTurn},
+        transition::{Commit, Transition},
+    },
 };
-pub use transition::{
-    AttemptEnd, AttemptStart, Commit, DeliveryChange, NewDelivery, NewSession, RunEnd, RunStart, TranscriptLine,
-    Transition, TurnChange, Version, Withdrawal,
-};
-pub use view::{FallbackView, Shown, TurnStatus, TurnView};
 
 /// Why the store did not do what was asked.
 #[derive(Clone, Debug, thiserror::Error)]

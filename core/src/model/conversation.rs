@@ -1,0 +1,92 @@
+//! Where messages live: platforms, channels, chats and threads.
+
+use std::{fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+/// One configured account on a platform: `telegram.main`, `webhook.siri`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ChannelId(Arc<str>);
+
+impl ChannelId {
+    /// The channel `name` on `platform`.
+    #[must_use]
+    pub fn new(platform: &str, name: &str) -> Self {
+        Self(format!("{platform}.{name}").into())
+    }
+
+    /// A channel id as it was stored.
+    #[must_use]
+    pub fn from_stored(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// The platform: `telegram` of `telegram.main`.
+    #[must_use]
+    pub fn platform(&self) -> &str {
+        self.0.split_once('.').map_or(&*self.0, |(platform, _)| platform)
+    }
+
+    /// The name: `main` of `telegram.main`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.0.split_once('.').map_or("", |(_, name)| name)
+    }
+
+    /// Platform and name, with a dot between.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ChannelId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Where messages live: a chat on a channel, and a thread or topic in it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ConversationRef {
+    /// The channel.
+    pub channel: ChannelId,
+    /// The platform's id of the chat.
+    pub chat: Arc<str>,
+    /// The platform's id of the thread or topic, where the chat has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<Arc<str>>,
+}
+
+impl ConversationRef {
+    /// The chat `chat` on `channel`, without a thread.
+    #[must_use]
+    pub fn new(channel: ChannelId, chat: &str) -> Self {
+        Self { channel, chat: chat.into(), thread: None }
+    }
+
+    /// The same chat's thread.
+    #[must_use]
+    pub fn in_thread(mut self, thread: &str) -> Self {
+        self.thread = Some(thread.into());
+        self
+    }
+}
+
+impl fmt::Display for ConversationRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.channel, self.chat)?;
+        self.thread.as_ref().map_or(Ok(()), |thread| write!(f, "/{thread}"))
+    }
+}
+
+/// Whether a chat is between one person and the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChatKind {
+    /// One person and the agent.
+    Direct,
+    /// Several people.
+    Group,
+}

@@ -1,0 +1,13 @@
+//! What is talked about: plain data, without logic of its own and without anything else of this crate.
+
+pub(crate) mod access;
+pub(crate) mod agent;
+pub(crate) mod capabilities;
+pub(crate) mod conversation;
+pub(crate) mod delivery;
+pub(crate) mod event;
+pub(crate) mod ids;
+pub(crate) mod settings;
+pub(crate) mod stored_delivery;
+pub(crate) mod turn;
+pub(crate) mod view;
