@@ -65,7 +65,9 @@ mod time;
 
 pub use cleared::Cleared;
 pub use ladder::{Cause, Ladder, Rung};
-pub use obligation::{Decision, DraftPlace, Effect, Event, Expectation, Obligation, Settlement, State, Suppressed};
+pub use obligation::{
+    CancelledBy, Decision, DraftPlace, Effect, Event, Expectation, Obligation, Settlement, State, Suppressed,
+};
 pub use outcome::{Attachment, Outcome, Reply};
 pub use policy::{LateAnswer, OnUnknown, Policy};
 pub use precedence::End;

@@ -26,7 +26,7 @@ pub use self::{
     decision::{Decision, Effect, Suppressed},
     drafts::DraftPlace,
     event::Event,
-    state::{Settlement, State},
+    state::{CancelledBy, Settlement, State},
 };
 use crate::{Cause, Draft, Outcome, Policy, Timestamp, outcome::Judged};
 
@@ -108,7 +108,7 @@ pub struct Obligation {
     pending: Option<Candidate>,
     /// The cancel command that waits for the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    cancelled_by: Option<String>,
+    cancelled_by: Option<CancelledBy>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     late: Option<Late>,
 }

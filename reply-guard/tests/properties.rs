@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use rejoinder_guard::{
-    Cause, Draft, Effect, Event, Expectation, Ladder, LateAnswer, Obligation, OnUnknown, Outcome, Policy, Reply, Rung,
-    Settlement, SignalKind, State, Timestamp, Via,
+    CancelledBy, Cause, Draft, Effect, Event, Expectation, Ladder, LateAnswer, Obligation, OnUnknown, Outcome, Policy,
+    Reply, Rung, Settlement, SignalKind, State, Timestamp, Via,
 };
 
 /// Something that happens; a claim is counted back from the latest.
@@ -47,7 +47,7 @@ fn events() -> impl Strategy<Value = Event> {
         1 => Just(Event::Unreadable("no key".to_owned())),
         2 => Just(Event::Recovered),
         1 => Just(Event::TakenBack),
-        1 => Just(Event::Cancelled { by: "t9".to_owned() }),
+        1 => Just(Event::Cancelled { by: CancelledBy::Turn("t9".to_owned()) }),
         1 => Just(Event::Merged { into: "t2".to_owned() }),
         1 => Just(Event::MergeSettled),
         1 => Just(Event::MergeGivenUp { reason: "blocked".to_owned() }),

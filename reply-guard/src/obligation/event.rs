@@ -1,6 +1,6 @@
 //! What can happen to a turn.
 
-use crate::{Outcome, Reply};
+use crate::{CancelledBy, Outcome, Reply};
 
 /// Something that happened to a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,10 +73,10 @@ pub enum Event {
     /// The gateway stops in good order and has ended the run in flight: it is run again, and this one does
     /// not count.
     TakenBack,
-    /// The person called the turn off; `by` is the turn of the cancel command.
+    /// The person called the turn off.
     Cancelled {
-        /// The cancelling turn.
-        by: String,
+        /// How.
+        by: CancelledBy,
     },
     /// The turn became part of another one. Only a turn that waits for its run, with nothing on its way
     /// that may have been seen, becomes [`State::Merged`](crate::State::Merged); any other is unchanged.

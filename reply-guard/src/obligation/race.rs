@@ -5,7 +5,9 @@ use super::{
     candidate::{Candidate, Race, describe},
     decision::Step,
 };
-use crate::{Body, Cause, Cleared, End, Expectation, LateAnswer, Rung, Signal, Timestamp, Via, outcome::Judged};
+use crate::{
+    Body, CancelledBy, Cause, Cleared, End, Expectation, LateAnswer, Rung, Signal, Timestamp, Via, outcome::Judged,
+};
 
 impl Obligation {
     /// One of the racing ends has come: it wins, waits, or is suppressed.
@@ -18,7 +20,7 @@ impl Obligation {
             State::Claimed { signal, via, rank, attempted, .. } => (*signal, via, *rank, *attempted),
         };
         if let Some(by) = &self.cancelled_by {
-            return candidate.suppress(format!("called off by turn {by}"), step);
+            return candidate.suppress(by.to_string(), step);
         }
         match candidate.against(rank, via) {
             Race::Wins if attempted => self.wait_for_result(candidate, step),
@@ -144,7 +146,7 @@ impl Obligation {
         self.state = State::Settled(settlement);
     }
 
-    pub(super) fn cancelled(&mut self, by: String, step: &mut Step<'_>) {
+    pub(super) fn cancelled(&mut self, by: CancelledBy, step: &mut Step<'_>) {
         let State::Claimed { attempted, rank, .. } = &self.state else {
             if matches!(self.state, State::Open | State::Deferred) {
                 self.stop_work(step);
@@ -155,7 +157,7 @@ impl Obligation {
         let may_be_the_answer = *attempted && *rank > End::Deferral;
         self.stop_work(step);
         if let Some(pending) = self.pending.take() {
-            pending.suppress(format!("called off by turn {by}"), step);
+            pending.suppress(by.to_string(), step);
         }
         if may_be_the_answer {
             self.cancelled_by = Some(by);

@@ -1,5 +1,7 @@
 //! Where an obligation can stand.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{End, SignalKind, Via};
@@ -81,14 +83,34 @@ pub enum Settlement {
         /// Why, for the operator.
         why: String,
     },
-    /// Called off by the person; the cancel command's own answer is what they saw.
+    /// Called off by the person.
     Cancelled {
-        /// The turn of the cancel command.
-        by: String,
+        /// How.
+        by: CancelledBy,
     },
     /// Settled together with the turn it was merged into.
     Merged {
         /// That turn.
         into: String,
     },
+}
+
+/// How a person called a turn off.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CancelledBy {
+    /// With a command, which is a turn of its own: its answer is what they saw.
+    Turn(String),
+    /// By deleting what they had said.
+    Deletion,
+}
+
+/// As the reason why something was not sent.
+impl fmt::Display for CancelledBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Turn(turn) => write!(f, "called off by turn {turn}"),
+            Self::Deletion => f.write_str("what it answers was deleted"),
+        }
+    }
 }

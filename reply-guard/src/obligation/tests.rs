@@ -73,7 +73,7 @@ fn failed() -> Event {
 }
 
 fn cancelled() -> Event {
-    Event::Cancelled { by: "turn-9".to_owned() }
+    Event::Cancelled { by: CancelledBy::Turn("turn-9".to_owned()) }
 }
 
 fn no_effects() -> Vec<String> {

@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use rejoinder_guard::{
-    Body, Cause, Decision, Draft, DraftPlace, Effect, End, Event, Expectation, LateAnswer, Obligation, OnUnknown,
-    Outcome, Policy, Reply, Settlement, SignalKind, State, Timestamp, Via,
+    Body, CancelledBy, Cause, Decision, Draft, DraftPlace, Effect, End, Event, Expectation, LateAnswer, Obligation,
+    OnUnknown, Outcome, Policy, Reply, Settlement, SignalKind, State, Timestamp, Via,
 };
 use stateright::{Model, Property};
 
@@ -451,7 +451,7 @@ impl Model for World {
                 next.now = next.now.max(last.obligation.wake_at()?);
                 self.decide(&mut next, Event::Tick);
                 if self.has(Bug::GivesUpWhoWaits) && last.obligation.is_waiting() {
-                    self.decide(&mut next, Event::Cancelled { by: "the clock".to_owned() });
+                    self.decide(&mut next, Event::Cancelled { by: CancelledBy::Turn("the clock".to_owned()) });
                 }
             }
             Action::AgentEnds(ending) => {
@@ -473,7 +473,7 @@ impl Model for World {
             Action::AgentDrafts => self.decide(&mut next, Event::Draft { text: "half".to_owned() }),
             Action::PersonCancels => {
                 next.oddities_left -= 1;
-                self.decide(&mut next, Event::Cancelled { by: "cancel".to_owned() });
+                self.decide(&mut next, Event::Cancelled { by: CancelledBy::Turn("cancel".to_owned()) });
             }
             Action::Attempt(row) => {
                 self.address(&mut next, row);
@@ -585,8 +585,7 @@ fn drafts_leave_no_copy(world: &World, moment: &Moment) -> bool {
 
 /// The words about an agent that took too long are about a run.
 fn waiting_ends_no_turn(_: &World, moment: &Moment) -> bool {
-    let is_called_off =
-        |state: &State| matches!(state, State::Settled(Settlement::Cancelled { by }) if by == "the clock");
+    let is_called_off = |state: &State| matches!(state, State::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) }) if by == "the clock");
     moment.has_run
         || !(moment.rows.iter().any(|row| row.fallback == Some(Cause::Timeout))
             || is_called_off(moment.obligation.state()))

@@ -227,7 +227,9 @@ fn a_cancel_settles_at_once() {
     for mut turn in [Turn::owed(), Turn::running(), Turn::deferred()] {
         let was_running = turn.obligation.is_running();
         assert_eq!(turn.on(cancelled()), if was_running { vec!["stop run"] } else { vec![] });
-        assert!(matches!(turn.obligation.state(), State::Settled(Settlement::Cancelled { by }) if by == "turn-9"));
+        assert!(
+            matches!(turn.obligation.state(), State::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) }) if by == "turn-9")
+        );
         assert_eq!(turn.on(reply("too late")), ["suppress Outcome too late: the turn was already settled"]);
     }
 }
