@@ -1,40 +1,43 @@
-//! The core as a whole: what the gateway starts, asks and stops.
+//! Makes the owners and joins them. Nobody else knows them all, and nothing imports this file.
 
 use std::{collections::HashMap, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures_util::FutureExt;
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tracing::{error, info, warn};
+use tokio::sync::Mutex;
+use tracing::{error, warn};
 
 use crate::{
-    conversation::Conversations,
+    addresses::Addresses,
+    channels::{self, Channels},
+    commands::Commands,
     hub::Hub,
-    intake::Intake,
-    model::{agent::AgentName, conversation::ChannelId, settings::Settings},
-    outbox::{dispatcher::Lanes, gate::RateGate, hints::Drafts},
+    intake::{accept::Acceptor, entering::Entrance},
+    ledger::{Ledger, consequences::Followers, transaction::Terms},
+    lifecycle::Lifecycle,
+    model::{agent::AgentName, conversation::ChannelId, ids::OwnerId, settings::Settings},
+    outbox::{
+        attempts::Attempts,
+        caller::Caller,
+        calls::Calls,
+        dispatcher::Dispatcher,
+        ephemerals::{leftovers::Leftovers, show::Ephemerals, text::Drafts, tidy::Tidier},
+        gate::RateGate,
+        health::Health,
+        lanes::Lanes,
+    },
+    pauses,
     ports::{
         agent::AgentRuntime,
-        channel::{ChannelAdapter, ChannelError, ChannelHealth},
+        channel::{ChannelAdapter, ChannelHealth},
         clock::SharedClock,
+        intake::{Inlet, Intake},
         store::{Store, StoreError, record::AbsentChannel},
     },
-    sweep::Alarm,
+    scheduler::{Scheduler, slots::Slots},
+    sweep::Sweep,
+    timer::Timer,
+    worker::{Worker, input::Inputs},
 };
-
-/// The pauses before a failed channel is started again; the last one repeats.
-const RESTARTS: [Duration; 5] = [
-    Duration::from_secs(1),
-    Duration::from_secs(5),
-    Duration::from_secs(15),
-    Duration::from_mins(1),
-    Duration::from_mins(5),
-];
-
-/// The pause before a part of the core that panicked begins again.
-const PANIC_PAUSE: Duration = Duration::from_secs(1);
-
-/// How long a channel must have run for its earlier failures to be forgotten.
-const FORGIVEN_AFTER: Duration = Duration::from_mins(10);
 
 /// What the core is made of.
 pub struct Parts {
@@ -50,150 +53,212 @@ pub struct Parts {
     pub settings: Settings,
 }
 
-/// What the parts of the core share.
-pub(crate) struct Core {
-    pub(crate) store: Arc<dyn Store>,
-    pub(crate) clock: SharedClock,
-    pub(crate) agents: HashMap<AgentName, Arc<dyn AgentRuntime>>,
-    pub(crate) settings: Settings,
-    pub(crate) hub: Arc<Hub>,
-    pub(crate) conversations: Conversations,
-    pub(crate) lanes: Lanes,
-    pub(crate) gate: RateGate,
-    pub(crate) drafts: Drafts,
-    pub(crate) alarm: Alarm,
-    /// What goes on for as long as the gateway runs.
-    pub(crate) tasks: TaskTracker,
-    /// What is being done for a turn or a delivery.
-    pub(crate) work: TaskTracker,
-    /// No event is taken in and no run begins any more.
-    pub(crate) stopping: CancellationToken,
-    /// Everything that is left stays a row.
-    pub(crate) ended: CancellationToken,
-    channels: HashMap<ChannelId, Arc<dyn ChannelAdapter>>,
-}
-
-impl Core {
-    pub(crate) fn channel(&self, channel: &ChannelId) -> Option<Arc<dyn ChannelAdapter>> {
-        self.channels.get(channel).cloned()
-    }
-
-    /// Runs one of the loops that everything depends on; begins it again when it panics.
-    async fn keep<F: Future<Output = ()> + Send>(self: Arc<Self>, name: &'static str, run: fn(Arc<Self>) -> F) {
-        while AssertUnwindSafe(run(Arc::clone(&self))).catch_unwind().await.is_err() {
-            error!(name, "a part of the core panicked, it begins again");
-            self.open_seats();
-            if !self.pause(PANIC_PAUSE).await {
-                return;
-            }
-        }
-    }
-
-    /// Runs a channel until the gateway stops; starts it again, with growing pauses, when it fails.
-    async fn supervise(self: Arc<Self>, adapter: Arc<dyn ChannelAdapter>) {
-        let channel = adapter.channel().clone();
-        let mut failures = 0;
-        while !self.stopping.is_cancelled() {
-            let started = self.clock.now();
-            let intake = Intake::new(Arc::clone(&self), channel.clone());
-            let (run, shutdown) = (Arc::clone(&adapter), self.stopping.child_token());
-            let result = tokio::spawn(async move { run.run(intake, shutdown).await }).await;
-            if self.stopping.is_cancelled() {
-                return;
-            }
-            if self.clock.now().since(started) >= FORGIVEN_AFTER {
-                failures = 0;
-            }
-            match result {
-                Ok(Ok(())) => warn!(%channel, "the channel ended by itself"),
-                Ok(Err(error @ ChannelError::Unauthorized(_))) => {
-                    error!(%channel, %error, "the channel needs new credentials");
-                }
-                Ok(Err(error)) => warn!(%channel, %error, "the channel failed"),
-                Err(panic) => error!(%channel, %panic, "the channel panicked"),
-            }
-            let pause = RESTARTS[failures.min(RESTARTS.len() - 1)];
-            failures += 1;
-            metrics::counter!("rejoinder_channel_restarts_total", "channel" => channel.to_string()).increment(1);
-            tokio::select! {
-                () = self.clock.sleep(pause) => info!(%channel, "starting the channel again"),
-                () = self.stopping.cancelled() => {}
-            }
-        }
-    }
-}
-
 /// The running core. Cheap to clone.
 #[derive(Clone)]
 pub struct Engine {
-    core: Arc<Core>,
+    store: Arc<dyn Store>,
+    clock: SharedClock,
+    channels: Arc<Channels>,
+    inlet: Arc<dyn Inlet>,
+    hub: Arc<Hub>,
+    lifecycle: Lifecycle,
 }
 
 impl Engine {
-    /// Takes up what is owed from before, and starts: the sweep, the scheduler, every channel.
+    /// Takes up what is owed from before, and starts: the sweep, the scheduler, the dispatcher, every channel.
     ///
     /// # Errors
     /// When the store cannot be read or written.
     pub async fn start(parts: Parts) -> Result<Self, StoreError> {
-        let Parts { store, clock, channels, agents, settings } = parts;
-        let names: Vec<ChannelId> = channels.iter().map(|adapter| adapter.channel().clone()).collect();
+        let Parts { store, clock, channels: adapters, agents, settings } = parts;
+        let names: Vec<ChannelId> = adapters.iter().map(|adapter| adapter.channel().clone()).collect();
         for AbsentChannel { channel, turns, deliveries } in store.set_channels(&names).await? {
             warn!(%channel, turns, deliveries, "a channel is not configured, and this waits until it is again");
         }
         let blocked = store.blocked(clock.now()).await?;
-        let core = Arc::new(Core {
-            conversations: Conversations::new(settings.max_concurrent_turns),
+
+        let owner = OwnerId::new(clock.now());
+        let lifecycle = Lifecycle::new(Arc::clone(&clock));
+        let (settings, channels) = (Arc::new(settings), Arc::new(Channels::new(&adapters)));
+        let (hub, timer, drafts) = (Arc::<Hub>::default(), Arc::new(Timer::new()), Arc::<Drafts>::default());
+        let slots = Arc::new(Slots::new(settings.max_concurrent_turns, lifecycle.stopping.clone()));
+        let (lanes, opened) = Lanes::new(lifecycle.clone());
+        let lanes = Arc::new(lanes);
+        let (leftovers, left) = Leftovers::new(lifecycle.clone());
+        let addresses =
+            Arc::new(Addresses::new(Arc::clone(&store), Arc::clone(&slots), Arc::clone(&timer), Arc::clone(&clock)));
+        let health =
+            Arc::new(Health::new(Arc::clone(&store), Arc::clone(&lanes), Arc::clone(&clock), lifecycle.clone()));
+        let caller = Arc::new(Caller {
+            calls: Calls::default(),
             gate: RateGate::new(Arc::clone(&clock), blocked),
-            channels: channels.iter().map(|adapter| (adapter.channel().clone(), Arc::clone(adapter))).collect(),
-            hub: Arc::default(),
-            lanes: Lanes::new(channels.iter().map(|adapter| adapter.channel())),
-            drafts: Drafts::default(),
-            alarm: Alarm::new(),
-            tasks: TaskTracker::new(),
-            work: TaskTracker::new(),
-            stopping: CancellationToken::new(),
-            ended: CancellationToken::new(),
-            store,
-            clock,
-            agents,
-            settings,
+            health: Arc::clone(&health),
+            clock: Arc::clone(&clock),
+            lifecycle: lifecycle.clone(),
         });
-        core.recover().await?;
-        core.tasks.spawn(Arc::clone(&core).keep("sweep", Core::sweep));
-        core.tasks.spawn(Arc::clone(&core).keep("scheduler", Core::schedule));
-        core.open_seats();
-        for adapter in channels {
-            core.tasks.spawn(Arc::clone(&core).supervise(adapter));
+        let ledger = Arc::new(Ledger {
+            store: Arc::clone(&store),
+            clock: Arc::clone(&clock),
+            terms: Terms {
+                settings: Arc::clone(&settings),
+                channels: Arc::clone(&channels),
+                agents: agents.keys().cloned().collect(),
+                owner,
+            },
+            followers: Followers {
+                store: Arc::clone(&store),
+                timer: Arc::clone(&timer),
+                slots: Arc::clone(&slots),
+                lanes: Arc::clone(&lanes),
+                drafts: Arc::clone(&drafts),
+                leftovers,
+                hub: Arc::clone(&hub),
+                lifecycle: lifecycle.clone(),
+            },
+            lifecycle: lifecycle.clone(),
+        });
+        let ephemerals = Arc::new(Ephemerals {
+            caller: Arc::clone(&caller),
+            channels: Arc::clone(&channels),
+            store: Arc::clone(&store),
+            ledger: Arc::clone(&ledger),
+            drafts,
+            clock: Arc::clone(&clock),
+            lifecycle: lifecycle.clone(),
+        });
+        let tidier = Arc::new(Tidier::new(Arc::clone(&ephemerals), left));
+        let worker = Arc::new(Worker {
+            inputs: Inputs {
+                agents,
+                channels: Arc::clone(&channels),
+                store: Arc::clone(&store),
+                settings: Arc::clone(&settings),
+                clock: Arc::clone(&clock),
+            },
+            channels: Arc::clone(&channels),
+            ledger: Arc::clone(&ledger),
+            ephemerals,
+            clock: Arc::clone(&clock),
+            lifecycle: lifecycle.clone(),
+        });
+        let scheduler = Arc::new(Scheduler {
+            slots: Arc::clone(&slots),
+            store: Arc::clone(&store),
+            ledger: Arc::clone(&ledger),
+            worker,
+            clock: Arc::clone(&clock),
+            lifecycle: lifecycle.clone(),
+        });
+        let attempts = Arc::new(Attempts {
+            store: Arc::clone(&store),
+            ledger: Arc::clone(&ledger),
+            channels: Arc::clone(&channels),
+            caller: Arc::clone(&caller),
+            addresses: Arc::clone(&addresses),
+            timer: Arc::clone(&timer),
+            settings: Arc::clone(&settings),
+            clock: Arc::clone(&clock),
+            owner,
+        });
+        let dispatcher = Arc::new(Dispatcher {
+            store: Arc::clone(&store),
+            attempts: Arc::clone(&attempts),
+            caller,
+            channels: Arc::clone(&channels),
+            lanes: Arc::clone(&lanes),
+            opened: Mutex::new(opened),
+            on_their_way: Dispatcher::places(&channels),
+            timer: Arc::clone(&timer),
+            settings: Arc::clone(&settings),
+            clock: Arc::clone(&clock),
+            lifecycle: lifecycle.clone(),
+        });
+        let commands = Arc::new(Commands {
+            store: Arc::clone(&store),
+            ledger: Arc::clone(&ledger),
+            settings: Arc::clone(&settings),
+            clock: Arc::clone(&clock),
+        });
+        let sweep = Arc::new(Sweep {
+            store: Arc::clone(&store),
+            ledger: Arc::clone(&ledger),
+            commands: Arc::clone(&commands),
+            attempts,
+            lanes,
+            timer: Arc::clone(&timer),
+            clock: Arc::clone(&clock),
+            owner,
+            lifecycle: lifecycle.clone(),
+        });
+        let entrance = Entrance {
+            settings,
+            addresses: Arc::clone(&addresses),
+            slots: Arc::clone(&slots),
+            clock: Arc::clone(&clock),
+            owner,
+        };
+        let inlet = Arc::new(Acceptor {
+            entrance: Arc::new(entrance),
+            store: Arc::clone(&store),
+            ledger,
+            scheduler: Arc::clone(&scheduler),
+            commands,
+            addresses,
+            timer,
+            health,
+            lifecycle: lifecycle.clone(),
+        });
+        let engine = Self { store, clock, channels, inlet, hub, lifecycle };
+
+        engine.keep("dispatcher", move || Arc::clone(&dispatcher).run());
+        engine.keep("tidier", move || Arc::clone(&tidier).run());
+        if let Err(error) = sweep.recover().await {
+            engine.stop(Duration::ZERO).await;
+            return Err(error);
         }
-        Ok(Self { core })
+        engine.keep("sweep", move || Arc::clone(&sweep).run());
+        engine.keep("scheduler", move || Arc::clone(&scheduler).run());
+        for adapter in adapters {
+            let (intake, clock, lifecycle) =
+                (engine.intake(adapter.channel()), Arc::clone(&engine.clock), engine.lifecycle.clone());
+            engine.lifecycle.loops.spawn(channels::supervise(adapter, intake, clock, lifecycle));
+        }
+        Ok(engine)
     }
 
-    /// Stops taking events in, lets running turns end for up to `drain`, and leaves the rest as rows.
+    /// Runs one of the loops that everything depends on; begins it again when it panics.
+    fn keep<F: Future<Output = ()> + Send + 'static>(&self, name: &'static str, run: impl Fn() -> F + Send + 'static) {
+        let lifecycle = self.lifecycle.clone();
+        self.lifecycle.loops.spawn(async move {
+            while AssertUnwindSafe(run()).catch_unwind().await.is_err() {
+                error!(name, "a part of the core panicked, it begins again");
+                if !lifecycle.pause(pauses::PANICKED).await {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Stops accepting events, lets running turns end for up to `drain`, and leaves the rest as rows.
     pub async fn stop(&self, drain: Duration) {
-        self.core.stopping.cancel();
-        self.core.work.close();
-        tokio::select! {
-            () = self.core.clock.sleep(drain) => {}
-            () = self.core.work.wait() => {}
-        }
-        self.core.ended.cancel();
-        self.core.tasks.close();
-        self.core.work.wait().await;
-        self.core.tasks.wait().await;
+        self.lifecycle.stop(drain).await;
     }
 
     /// How every channel is doing.
     #[must_use]
     pub fn channels(&self) -> Vec<(ChannelId, ChannelHealth)> {
-        let mut channels: Vec<_> =
-            self.core.channels.values().map(|adapter| (adapter.channel().clone(), adapter.health())).collect();
-        channels.sort_by(|(one, _), (other, _)| one.cmp(other));
-        channels
+        self.channels.health()
     }
 
     /// A channel's way in.
     #[must_use]
     pub fn intake(&self, channel: &ChannelId) -> Intake {
-        Intake::new(Arc::clone(&self.core), channel.clone())
+        Intake {
+            channel: channel.clone(),
+            inlet: Arc::clone(&self.inlet),
+            store: Arc::clone(&self.store),
+            hub: Arc::clone(&self.hub),
+            clock: Arc::clone(&self.clock),
+        }
     }
 }

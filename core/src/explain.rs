@@ -14,11 +14,10 @@ mod tests;
 
 use std::fmt::{self, Write as _};
 
-use rejoinder_guard::{Cause, Expectation, Rung, Settlement, State, Timestamp, Via};
+use rejoinder_guard::{CancelledBy, Cause, Expectation, Rung, Settlement, State, Timestamp, Via};
 
 use self::words::{clip, rfc3339, span, until};
 use crate::{
-    commands,
     model::{
         conversation::ChannelId,
         event::{Directed, SenderKind},
@@ -83,7 +82,7 @@ fn headline(dossier: &Dossier) -> String {
     }
     match obligation.state() {
         State::Settled(Settlement::Signal { signal, via, .. }) => match via {
-            _ if &*dossier.turn.agent == commands::AGENT => {
+            _ if dossier.turn.handler.is_gateway() => {
                 format!("Answered by the gateway itself, {took} after it was accepted.")
             }
             Via::Answer | Via::AgentSend | Via::LateAnswer | Via::Deferral | Via::Draft => {
@@ -100,10 +99,10 @@ fn headline(dossier: &Dossier) -> String {
             }
         },
         State::Settled(Settlement::Silence { .. }) => "Nothing was owed, and nothing was said.".to_owned(),
-        State::Settled(Settlement::Cancelled { by }) if by == crate::model::event::WITHDRAWN => {
+        State::Settled(Settlement::Cancelled { by: CancelledBy::Deletion }) => {
             format!("Its words were taken back, {took} after it was accepted.")
         }
-        State::Settled(Settlement::Cancelled { by }) => {
+        State::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) }) => {
             format!("Called off by the person, {took} after it was accepted; turn {by} is the command.")
         }
         State::Settled(Settlement::Merged { into }) => format!("Answered together with turn {into}."),

@@ -16,24 +16,28 @@
 //! `gateway/src/wiring.rs`.
 
 mod access;
-mod backoff;
+mod addresses;
+mod channels;
 mod commands;
 #[cfg(feature = "testing")]
 pub mod conformance;
-mod conversation;
 mod crash;
 mod engine;
 pub mod explain;
 mod hub;
 mod intake;
 mod ledger;
+mod lifecycle;
 mod markdown;
 mod model;
 mod outbox;
+mod pauses;
 mod ports;
 mod router;
+mod scheduler;
 mod seen;
 mod sweep;
+mod timer;
 mod worker;
 
 /// The port to the store, and the rows that it takes and gives.
@@ -41,11 +45,11 @@ pub mod store {
     pub use crate::{
         model::{
             stored_delivery::{DeliveryRecord, DeliveryState},
-            turn::{TurnRecord, Version},
+            turn::{Handler, TurnRecord, Version},
             view::{FallbackView, Shown, TurnStatus, TurnView},
         },
         ports::store::{
-            Store, StoreError,
+            Operator, Outbox, Store, StoreError, Turns,
             accept::{CursorMove, NewEvent, NewTurn, Stored},
             list::{TurnFilter, TurnListState, TurnSummary},
             record::{
@@ -59,11 +63,9 @@ pub mod store {
     };
 }
 
-pub use backoff::Backoff;
-pub use commands::{AGENT as GATEWAY_AGENT, COMMANDS, CommandHelp};
+pub use commands::{COMMANDS, CommandHelp};
 pub use engine::{Engine, Parts};
 pub use hub::Watch;
-pub use intake::{Accepted, Intake, IntakeError};
 pub use markdown::{read_markdown, shows_anything, split_markdown};
 pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
@@ -72,18 +74,21 @@ pub use model::{
     conversation::{ChannelId, ChatKind, ConversationRef},
     delivery::{Action, Class, Content, Delivery, DeliveryError, Receipt, Scope},
     event::{Amends, Directed, EventKind, InboundEvent, Sender, SenderKind},
-    ids::{ConversationId, DeliveryId, EventId, SessionId, TurnId},
+    ids::{ConversationId, DeliveryId, EventId, OwnerId, SessionId, TurnId},
     settings::{Policies, Question, Settings, Words},
+    turn::Handler,
     view::{FallbackView, Shown, TurnStatus, TurnView},
 };
+pub use pauses::Backoff;
 pub use ports::{
     agent::{AgentError, AgentRuntime, RunEvent, RunEvents, SendResult},
     channel::{ChannelAdapter, ChannelError, ChannelHealth, FetchError},
     clock::{Clock, SharedClock, SystemClock},
+    intake::{Accepted, Intake, IntakeError},
     store::{Store, StoreError},
 };
 
 pub use rejoinder_guard::{
-    Attachment, Cause, End, Expectation, Ladder, LateAnswer, Obligation, OnUnknown, Outcome, Policy, Reply, Rung,
-    Settlement, Shim, SignalKind, State, Timestamp, Via, is_blank,
+    Attachment, CancelledBy, Cause, End, Expectation, Ladder, LateAnswer, Obligation, OnUnknown, Outcome, Policy,
+    Reply, Rung, Settlement, Shim, SignalKind, State, Timestamp, Via, is_blank,
 };

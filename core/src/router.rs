@@ -6,9 +6,9 @@ use crate::{
     access::Permit,
     commands,
     model::{
-        agent::AgentName,
         event::{Directed, EventKind, InboundEvent, SenderKind},
         settings::Settings,
+        turn::Handler,
     },
 };
 
@@ -19,10 +19,8 @@ pub(crate) enum Route {
     Nowhere,
     /// It is kept, and its sender is told that they may not talk to the agent.
     Stranger,
-    /// To the gateway's own commands.
-    Command,
-    /// To an agent.
-    Agent { agent: AgentName, expectation: Expectation },
+    /// To an agent, or to one of the gateway's own commands.
+    To { handler: Handler, expectation: Expectation },
 }
 
 /// Routes an event. Only what is directed at the agent by a person opens an obligation.
@@ -34,7 +32,7 @@ pub(crate) fn route(event: &InboundEvent, settings: &Settings) -> Route {
     let is_said = match event.kind {
         EventKind::Message | EventKind::Choice { .. } | EventKind::Unreadable => true,
         EventKind::Reaction { .. } if settings.tells_reactions.contains(channel) => false,
-        EventKind::Reaction { .. } | EventKind::Moved { .. } | EventKind::Stranger | EventKind::Other => {
+        EventKind::Reaction { .. } | EventKind::Moved { .. } | EventKind::Other => {
             return Route::Nowhere;
         }
     };
@@ -50,8 +48,7 @@ pub(crate) fn route(event: &InboundEvent, settings: &Settings) -> Route {
             Expectation::Answer
         }
     };
-    if expectation == Expectation::Answer && commands::Command::parse(&event.text).is_some() {
-        return Route::Command;
-    }
-    Route::Agent { agent: settings.agent(channel).clone(), expectation }
+    let command = commands::find(&event.text).filter(|_| expectation == Expectation::Answer);
+    let handler = command.map_or_else(|| Handler::Agent(settings.agent(channel).clone()), |command| command.handler());
+    Route::To { handler, expectation }
 }

@@ -6,8 +6,8 @@ use std::{sync::Arc, time::Instant};
 
 use rejoinder_core::{
     Action, ChannelId, ChatKind, Class, Clock, Content, ConversationId, ConversationRef, DeliveryId, Directed, EventId,
-    Expectation, InboundEvent, Line, Obligation, Outcome, Policy, Reply, Sender, SenderKind, SessionId, SignalKind,
-    Speaker, Store, SystemClock, TurnId, Via,
+    Expectation, Handler, InboundEvent, Line, Obligation, Outcome, OwnerId, Policy, Reply, Sender, SenderKind,
+    SessionId, SignalKind, Speaker, Store, SystemClock, TurnId, Via,
     conformance::new_delivery,
     store::{
         Commit, DeliveryRecord, DeliveryState, NewEvent, NewTurn, RunEnd, RunStart, Stored, TranscriptLine, Transition,
@@ -64,6 +64,10 @@ async fn main() {
     store.close().await;
 }
 
+fn main_agent() -> Handler {
+    Handler::Agent("main".into())
+}
+
 /// One turn, as a hook has it: two commits.
 async fn turn(store: &dyn Store, caller: usize, number: usize) {
     let policy = Policy::default();
@@ -89,15 +93,15 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
         event: Arc::new(event),
         turn: Some(NewTurn {
             id,
-            agent: "main".into(),
+            handler: main_agent(),
             obligation: obligation.clone(),
-            run: Some(RunStart { turn: id, number: 1, agent: "main".into(), at: now }),
+            run: Some(RunStart { turn: id, number: 1, handler: main_agent(), owner: OwnerId::new(now), at: now }),
             conversation: ConversationId::new(now),
             session: SessionId::new(now),
         }),
     };
     let stored = store.accept(vec![new], None).await.expect("the event is accepted");
-    let [Stored::Turn { session, .. }] = stored[..] else { panic!("the event is new") };
+    let [Stored::Turn { conversation: conversation_id, session, .. }] = stored[..] else { panic!("the event is new") };
 
     let answer = "It is sunny, with a light wind from the west.";
     let _ = obligation.on(Event::Outcome(Outcome::Reply(Reply::text(answer))), &policy, now);
@@ -115,6 +119,7 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
             claim: 1,
             part: 1,
             parts: 1,
+            conversation_id,
             conversation,
             class: Class::Final,
             signal: SignalKind::Reply,

@@ -7,9 +7,9 @@ use std::{path::Path, process::Command, sync::Arc, time::Duration};
 use common::Database;
 use futures_util::future::join_all;
 use rejoinder_core::{
-    AgentName, ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, Expectation,
-    InboundEvent, Obligation, Policy, Sender, SenderKind, SessionId, Store, StoreError, SystemClock, TurnId,
-    store::{Backlog, Commit, NewEvent, NewTurn, RunStart, Stored, Transition, TurnChange},
+    ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, Expectation, Handler, InboundEvent,
+    Obligation, OwnerId, Policy, Sender, SenderKind, SessionId, Store, StoreError, SystemClock, TurnId,
+    store::{Backlog, Commit, NewEvent, NewTurn, Operator, RunStart, Stored, Transition, TurnChange, Turns},
 };
 use rejoinder_guard::Event;
 use rejoinder_store::{OpenError, OpenOptions, SqliteStore, is_in_use};
@@ -30,7 +30,7 @@ fn new_turn(chat: &str, key: &str, text: String) -> NewEvent {
     };
     let turn = NewTurn {
         id: TurnId::new(now),
-        agent: AgentName::from("main"),
+        handler: Handler::Agent("main".into()),
         obligation: Obligation::open(Expectation::Answer, &Policy::default(), None, now),
         run: None,
         conversation: ConversationId::new(now),
@@ -218,7 +218,8 @@ async fn transitions_on_one_turn_in_one_batch_happen_in_order() {
         let run = RunStart {
             turn: turn.id,
             number: u32::try_from(expected).expect("it is small"),
-            agent: AgentName::from("main"),
+            handler: Handler::Agent("main".into()),
+            owner: OwnerId::new(now),
             at: now,
         };
         let change = TurnChange { turn: turn.id, expected, obligation: obligation.clone(), at: now };
@@ -342,7 +343,7 @@ async fn many_waiting_turns_are_read_by_their_conversations_page_by_page() {
     loop {
         let page = store.waiting(after, 7).await.expect("turns are read");
         let Some(last) = page.last() else { break };
-        (after, seen) = (Some(last.conversation_id), seen + page.len());
+        (after, seen) = (Some(last.conversation), seen + page.len());
     }
     assert_eq!(seen, 25);
     assert_eq!(store.backlog().await.expect("the backlog is read").waiting, 10 * EACH as u64);

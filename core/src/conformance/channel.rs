@@ -151,7 +151,7 @@ pub fn delivery(conversation: &ConversationRef, action: Action) -> Building {
     Building(Delivery {
         id: DeliveryId::new(START),
         conversation: conversation.clone(),
-        turn: Some(TurnId::new(START)),
+        turn: TurnId::new(START),
         part: 1,
         parts: 1,
         via: signal.map(|_| Via::Answer),
@@ -170,9 +170,9 @@ pub fn text(conversation: &ConversationRef, text: &str) -> Building {
 }
 
 impl Building {
-    /// For this turn, or for none.
+    /// For this turn.
     #[must_use]
-    pub const fn turn(mut self, turn: Option<TurnId>) -> Self {
+    pub const fn turn(mut self, turn: TurnId) -> Self {
         self.0.turn = turn;
         self
     }
@@ -281,11 +281,11 @@ pub async fn capabilities_and_deliver_agree(double: &dyn PlatformDouble) {
         assert!(matches!(sent, Err(DeliveryError::Unsupported(_))), "a row is no call: {sent:?}");
     } else {
         let receipt = sent.expect("a text is sent");
-        assert!(!receipt.message_ids.is_empty(), "a receipt names its messages");
+        assert!(!receipt.message_id.is_empty(), "a receipt names its message");
         assert!(double.shown().await.iter().any(|shown| shown.contains("first words")), "it was sent");
-        let message = receipt.message_ids[0].clone();
+        let message = receipt.message_id;
 
-        let edit = Action::Edit { message, content: content("second words") };
+        let edit = Action::Edit { message, content: content("second words"), reply_to: None };
         let edited = adapter.deliver(&delivery(&conversation, edit).build()).await;
         if agrees("edit", by_platform.then_some(capabilities.edit), &edited) {
             let shown = double.shown().await;
@@ -303,15 +303,15 @@ pub async fn capabilities_and_deliver_agree(double: &dyn PlatformDouble) {
         let begun = adapter
             .deliver(&delivery(&conversation, Action::Send { content: content("half"), reply_to: None }).build())
             .await;
-        message = Some(begun.expect("the first draft is a message").message_ids[0].clone());
+        message = Some(begun.expect("the first draft is a message").message_id);
     }
-    let draft = Action::Draft { text: "half a sen".to_owned(), message };
+    let draft = Action::Draft { text: "half a sen".to_owned(), message, reply_to: Some(double.persons_message()) };
     let drafted = adapter.deliver(&delivery(&conversation, draft).build()).await;
     agrees("drafts", Some(capabilities.drafts), &drafted);
-    for on in [true, false] {
-        let typed = adapter.deliver(&delivery(&conversation, Action::Typing { on }).build()).await;
-        agrees("typing", Some(capabilities.typing), &typed);
-    }
+    let typing = async |on| adapter.deliver(&delivery(&conversation, Action::Typing { on }).build()).await;
+    agrees("typing", Some(capabilities.typing), &typing(true).await);
+    let end = if capabilities.typing_ends_by_itself { Support::No } else { capabilities.typing };
+    agrees("the end of typing", Some(end), &typing(false).await);
 }
 
 /// Checks a result against the support that was claimed, if any was; whether it was done.
@@ -383,7 +383,7 @@ pub async fn a_long_text_arrives_in_parts_and_in_order(double: &dyn PlatformDoub
     let mut ids = Vec::new();
     for (number, part) in (1..).zip(&parts) {
         let part = text(&conversation, part).part(number, count).build();
-        ids.extend(adapter.deliver(&part).await.expect("every part is sent").message_ids);
+        ids.push(adapter.deliver(&part).await.expect("every part is sent").message_id);
     }
     assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len(), "every message has an id of its own");
     let shown = double.shown().await;

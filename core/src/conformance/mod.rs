@@ -4,6 +4,7 @@
 
 pub mod channel;
 pub mod clock;
+pub mod layered;
 pub mod markdown;
 pub mod refusing;
 pub mod scripted;

@@ -6,25 +6,11 @@ use std::sync::{
 };
 
 use async_trait::async_trait;
-use rejoinder_guard::Timestamp;
 
 use crate::{
-    model::{
-        agent::Line,
-        conversation::{ChannelId, ConversationRef},
-        event::{EventKind, InboundEvent},
-        ids::{ConversationId, SessionId, TurnId},
-        stored_delivery::DeliveryRecord,
-        turn::TurnRecord,
-        view::TurnView,
-    },
-    ports::store::{
-        Store, StoreError,
-        accept::{CursorMove, NewEvent, Stored},
-        list::{TurnFilter, TurnSummary},
-        record::{AbsentChannel, Backlog, BlockedScope, Dossier, WaitingTurn},
-        transition::{Commit, Transition},
-    },
+    conformance::layered::{Layer, Layered},
+    model::event::{EventKind, InboundEvent},
+    ports::store::{Store, StoreError, accept::NewEvent},
 };
 
 /// What of the event the store does not take.
@@ -42,28 +28,27 @@ pub enum Refuses {
     EveryEvent,
 }
 
-/// A store as another one is, but for one event: the first thing that is said through it.
+/// Refuses one event: the first thing that is said through it.
 pub struct Refusing {
-    store: Arc<dyn Store>,
     refuses: Refuses,
     poison: Mutex<Option<(String, i64)>>,
     refused: AtomicU64,
 }
 
 impl Refusing {
-    /// A store as `store` is, which refuses this much of the first thing that is said.
-    #[must_use]
-    pub fn new(store: Arc<dyn Store>, refuses: Refuses) -> Self {
-        Self { store, refuses, poison: Mutex::default(), refused: AtomicU64::new(0) }
-    }
-
-    /// `store`, or one that refuses this much.
+    /// `store`, or one before which this much of the first thing that is said is refused.
     #[must_use]
     pub fn perhaps(store: Arc<dyn Store>, refuses: Option<Refuses>) -> Arc<dyn Store> {
         match refuses {
-            Some(refuses) => Arc::new(Self::new(store, refuses)),
+            Some(refuses) => Arc::new(Self::before(store, refuses)),
             None => store,
         }
+    }
+
+    /// `store`, before which this much of the first thing that is said is refused.
+    #[must_use]
+    pub fn before(store: Arc<dyn Store>, refuses: Refuses) -> Layered<Self> {
+        Layered { layer: Self { refuses, poison: Mutex::default(), refused: AtomicU64::new(0) }, store }
     }
 
     /// How often it has refused the event.
@@ -89,93 +74,28 @@ impl Refusing {
 }
 
 #[async_trait]
-impl Store for Refusing {
-    async fn accept(&self, events: Vec<NewEvent>, cursor: Option<CursorMove>) -> Result<Vec<Stored>, StoreError> {
-        if events.iter().any(|new| self.refuses(&new.event)) {
-            self.refused.fetch_add(1, Ordering::SeqCst);
-            assert_ne!(self.refuses, Refuses::Panics, "as it was told to");
-            return Err(StoreError::Failed("it breaks a rule of the database".to_owned()));
-        }
-        self.store.accept(events, cursor).await
+impl Layer for Refusing {
+    type Pass = ();
+
+    async fn reads(&self) {}
+
+    async fn writes(&self) -> Result<(), StoreError> {
+        Ok(())
     }
-    async fn commit(&self, transition: Transition) -> Result<Commit, StoreError> {
-        self.store.commit(transition).await
-    }
-    async fn set_channels(&self, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
-        self.store.set_channels(channels).await
-    }
-    async fn block(&self, blocked: BlockedScope) -> Result<(), StoreError> {
-        self.store.block(blocked).await
-    }
-    fn mark_fetched(&self, turn: TurnId, at: Timestamp) {
-        self.store.mark_fetched(turn, at);
-    }
-    async fn probe(&self) -> Result<(), StoreError> {
+
+    async fn probes(&self) -> Result<(), StoreError> {
         match self.refuses {
             Refuses::EveryEvent => Err(StoreError::Unavailable("the disk is full".to_owned())),
-            _ => self.store.probe().await,
+            _ => Ok(()),
         }
     }
-    async fn cursor(&self, channel: &ChannelId, name: &str) -> Result<Option<String>, StoreError> {
-        self.store.cursor(channel, name).await
-    }
-    async fn turn(&self, turn: TurnId) -> Result<Option<TurnRecord>, StoreError> {
-        self.store.turn(turn).await
-    }
-    async fn next_waiting(&self, conversation: ConversationId) -> Result<Option<TurnRecord>, StoreError> {
-        self.store.next_waiting(conversation).await
-    }
-    async fn waiting(&self, after: Option<ConversationId>, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
-        self.store.waiting(after, limit).await
-    }
-    async fn running(&self, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError> {
-        self.store.running(after, limit).await
-    }
-    async fn open_turns(&self, conversation: ConversationId) -> Result<Vec<TurnId>, StoreError> {
-        self.store.open_turns(conversation).await
-    }
-    async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<TurnId>, StoreError> {
-        self.store.due(now, limit).await
-    }
-    async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.store.next_wake().await
-    }
-    async fn next_delivery(&self, conversation: &ConversationRef) -> Result<Option<DeliveryRecord>, StoreError> {
-        self.store.next_delivery(conversation).await
-    }
-    async fn deliverable(&self, now: Timestamp, limit: u32) -> Result<Vec<ConversationRef>, StoreError> {
-        self.store.deliverable(now, limit).await
-    }
-    async fn interrupted(&self) -> Result<Vec<DeliveryRecord>, StoreError> {
-        self.store.interrupted().await
-    }
-    async fn claim_deliveries(&self, turn: TurnId, claim: u32) -> Result<Vec<DeliveryRecord>, StoreError> {
-        self.store.claim_deliveries(turn, claim).await
-    }
-    async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<Line>, StoreError> {
-        self.store.transcript(session, limit).await
-    }
-    async fn blocked(&self, now: Timestamp) -> Result<Vec<BlockedScope>, StoreError> {
-        self.store.blocked(now).await
-    }
-    async fn view(&self, turn: TurnId) -> Result<Option<TurnView>, StoreError> {
-        self.store.view(turn).await
-    }
-    async fn views(
-        &self,
-        conversation: &ConversationRef,
-        before: Option<TurnId>,
-        limit: u32,
-    ) -> Result<Vec<TurnView>, StoreError> {
-        self.store.views(conversation, before, limit).await
-    }
-    async fn list_turns(&self, filter: &TurnFilter) -> Result<Vec<TurnSummary>, StoreError> {
-        self.store.list_turns(filter).await
-    }
-    async fn dossier(&self, turn: TurnId) -> Result<Option<Dossier>, StoreError> {
-        self.store.dossier(turn).await
-    }
-    async fn backlog(&self) -> Result<Backlog, StoreError> {
-        self.store.backlog().await
+
+    async fn accepts(&self, events: &[NewEvent]) -> Result<(), StoreError> {
+        if !events.iter().any(|new| self.refuses(&new.event)) {
+            return Ok(());
+        }
+        self.refused.fetch_add(1, Ordering::SeqCst);
+        assert_ne!(self.refuses, Refuses::Panics, "as it was told to");
+        Err(StoreError::Failed("it breaks a rule of the database".to_owned()))
     }
 }

@@ -25,9 +25,9 @@ use crate::{
         conversation::{ChannelId, ChatKind, ConversationRef},
         delivery::{Action, Class, Content},
         event::{Directed, InboundEvent, Sender, SenderKind},
-        ids::{ConversationId, DeliveryId, EventId, SessionId, TurnId},
+        ids::{ConversationId, DeliveryId, EventId, OwnerId, SessionId, TurnId},
         stored_delivery::{DeliveryRecord, DeliveryState},
-        turn::Version,
+        turn::{Handler, Version},
     },
     ports::store::{
         Store,
@@ -99,7 +99,6 @@ macro_rules! store_conformance {
             an_attempt_without_a_result_is_found
             parts_come_in_order
             fetching_is_remarked_once
-            a_conversation_can_begin_with_a_delivery
             what_waits_is_found
             a_long_line_is_one_row
             what_runs_is_found
@@ -142,6 +141,21 @@ fn policy() -> Policy {
     Policy::default()
 }
 
+/// Who answers the turns of the checks.
+fn main() -> Handler {
+    Handler::Agent("main".into())
+}
+
+/// The process that runs and attempts of the checks were begun by.
+fn gone() -> OwnerId {
+    OwnerId::from(uuid::Uuid::from_u128(1))
+}
+
+/// The process that asks.
+fn me() -> OwnerId {
+    OwnerId::from(uuid::Uuid::from_u128(2))
+}
+
 fn chat(name: &str) -> ConversationRef {
     ConversationRef::new(ChannelId::new("test", "main"), name)
 }
@@ -169,7 +183,7 @@ fn new_turn(event: InboundEvent) -> NewEvent {
         id: EventId::new(at),
         turn: Some(NewTurn {
             id: TurnId::new(at),
-            agent: "main".into(),
+            handler: main(),
             obligation: Obligation::open(Expectation::Answer, &policy(), None, at),
             run: None,
             conversation: ConversationId::new(at),
@@ -240,7 +254,7 @@ impl Turn {
     async fn settle(&mut self, store: &dyn Store, delivery: DeliveryId) {
         let claim = self.obligation.claims();
         let mut transition = self.on(Event::Delivered { claim, messages: vec!["m".to_owned()] }, 3);
-        let records = store.claim_deliveries(self.id, claim).await.expect("deliveries are read");
+        let records = store.deliveries(self.id).await.expect("deliveries are read");
         let record = records.iter().find(|record| record.id == delivery).expect("the delivery is there");
         transition.delivery_changes.push(crate::store::DeliveryChange {
             state: DeliveryState::Delivered,
@@ -259,6 +273,7 @@ impl Turn {
             claim,
             part: 1,
             parts: 1,
+            conversation_id: self.conversation,
             conversation: self.place.clone(),
             class: Class::Final,
             signal: SignalKind::Reply,
@@ -278,7 +293,7 @@ impl Turn {
     }
 
     fn run(&self, number: u32) -> RunStart {
-        RunStart { turn: self.id, number, agent: "main".into(), at: at(1) }
+        RunStart { turn: self.id, number, handler: main(), owner: gone(), at: at(1) }
     }
 }
 

@@ -1,8 +1,8 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_guard::{
-    Body, Cause, Effect, Event, Expectation, Ladder, Obligation, Outcome, Policy, Reply, Rung, Signal, SignalKind,
-    Timestamp,
+    Body, CancelledBy, Cause, Effect, Event, Expectation, Ladder, Obligation, Outcome, Policy, Reply, Rung, Signal,
+    SignalKind, Timestamp,
 };
 use uuid::Uuid;
 
@@ -15,7 +15,7 @@ use crate::{
         event::{Directed, InboundEvent, Sender, SenderKind},
         ids::{ConversationId, DeliveryId, SessionId},
         stored_delivery::{DeliveryRecord, DeliveryState},
-        turn::TurnRecord,
+        turn::{Handler, TurnRecord},
     },
     ports::store::record::{AttemptRecord, AuditEntry, Dossier, RunRecord},
 };
@@ -62,7 +62,7 @@ impl Life {
             obligation: Obligation::open(owed, &policy, None, now),
             conversation: ConversationId::from(uuid(2)),
             session: SessionId::from(uuid(3)),
-            agent: "main".into(),
+            handler: Handler::Agent("main".into()),
             runs: 0,
             has_history: false,
 
@@ -95,7 +95,15 @@ impl Life {
                     let number = u32::try_from(self.dossier.runs.len()).unwrap() + 1;
                     let agent = agent.map_or_else(|| "main".into(), Into::into);
                     let (ended_at, end, detail, usage) = (None, None, None, None);
-                    self.dossier.runs.push(RunRecord { number, agent, started_at: now, ended_at, end, detail, usage });
+                    self.dossier.runs.push(RunRecord {
+                        number,
+                        handler: Handler::Agent(agent),
+                        started_at: now,
+                        ended_at,
+                        end,
+                        detail,
+                        usage,
+                    });
                 }
                 Effect::Send(cleared) => self.dossier.deliveries.push(delivery(cleared.get(), now)),
                 Effect::Suppress(suppressed) => {
@@ -195,6 +203,7 @@ fn delivery(signal: &Signal, now: Timestamp) -> DeliveryRecord {
         claim: signal.claim,
         part: 1,
         parts: 1,
+        conversation_id: ConversationId::from(uuid(2)),
         conversation: ConversationRef::new(ChannelId::new("telegram", "main"), "7"),
         class: Class::Final,
         signal: signal.kind(),
@@ -350,7 +359,11 @@ fn a_run_that_takes_too_long_is_stopped_and_the_ladder_speaks() {
 #[test]
 fn a_cancelled_turn_names_the_command() {
     let by = uuid(9).to_string();
-    let life = Life::new().begins().after(secs(3)).event(Event::Cancelled { by }).run_ends("stopped", None);
+    let life = Life::new()
+        .begins()
+        .after(secs(3))
+        .event(Event::Cancelled { by: CancelledBy::Turn(by) })
+        .run_ends("stopped", None);
 
     let text = life.explained();
 

@@ -2,17 +2,17 @@
 
 use std::fmt::Write as _;
 
-use rejoinder_guard::{Rung, Settlement, SignalKind, State, Timestamp, Via};
+use rejoinder_guard::{CancelledBy, Rung, Settlement, SignalKind, State, Timestamp, Via};
 
 use super::{
     Entry, cause_words,
     words::{clip, quote, span},
 };
 use crate::{
-    commands,
     model::{
         delivery::Action,
         stored_delivery::{DeliveryRecord, DeliveryState},
+        turn::Handler,
         view::Shown,
     },
     ports::store::record::{AttemptRecord, AuditEntry, Dossier, RunRecord},
@@ -91,17 +91,17 @@ fn accepted(dossier: &Dossier) -> String {
 }
 
 fn run_entries(run: &RunRecord, dossier: &Dossier, entries: &mut Entries) {
-    let RunRecord { number, agent, .. } = run;
-    if &**agent == commands::AGENT {
+    let RunRecord { number, handler, .. } = run;
+    let Handler::Agent(agent) = handler else {
         return entries.add(run.started_at, Rank::Run, "The gateway carries the command out itself.".to_owned());
-    }
-    let earlier = dossier.runs.iter().any(|other| other.number < *number && other.agent == *agent);
+    };
+    let earlier = dossier.runs.iter().any(|other| other.number < *number && other.handler == *handler);
     let begins = if earlier {
         format!("Run {number}: given to `{agent}` again.")
-    } else if *agent == dossier.turn.agent {
+    } else if *handler == dossier.turn.handler {
         format!("Run {number}: given to `{agent}`.")
     } else if dossier.audit.iter().any(|remark| remark.kind == "rerouted" && remark.detail == **agent) {
-        format!("Run {number}: given to `{agent}`, as `{}` is not configured any more.", dossier.turn.agent)
+        format!("Run {number}: given to `{agent}`, as `{}` is not configured any more.", dossier.turn.handler)
     } else {
         format!("Run {number}: the ladder hands it to `{agent}`.")
     };
@@ -257,10 +257,8 @@ fn remark_entry(remark: &AuditEntry, dossier: &Dossier, entries: &mut Entries) {
 fn end_entry(at: Timestamp, dossier: &Dossier, entries: &mut Entries) {
     let text = match dossier.turn.obligation.state() {
         State::Settled(Settlement::Silence { why }) => format!("Nothing was owed, and nothing is said: {}.", clip(why)),
-        State::Settled(Settlement::Cancelled { by }) if by == crate::model::event::WITHDRAWN => {
-            "Taken back.".to_owned()
-        }
-        State::Settled(Settlement::Cancelled { by }) => format!("Called off by turn {by}."),
+        State::Settled(Settlement::Cancelled { by: CancelledBy::Deletion }) => "Taken back.".to_owned(),
+        State::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) }) => format!("Called off by turn {by}."),
         State::Settled(Settlement::Merged { into }) => format!("Settled with turn {into}."),
         _ => return,
     };

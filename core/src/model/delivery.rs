@@ -44,6 +44,9 @@ pub enum Action {
         message: String,
         /// What it says from now on.
         content: Content,
+        /// The message that it answers. Of an answer in parts, the first part alone says so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<String>,
     },
     /// Put an emoji on a message.
     React {
@@ -60,8 +63,11 @@ pub enum Action {
         /// The message to change, where drafts are messages: the first draft of a turn is a [`Action::Send`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
+        /// The message that the turn is about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<String>,
     },
-    /// Start or end the typing notice.
+    /// Start or end the typing notice. Its end is asked for where it does not end by itself.
     Typing {
         /// Whether it is shown.
         on: bool,
@@ -92,7 +98,7 @@ pub enum Class {
 pub struct Delivery {
     pub(crate) id: DeliveryId,
     pub(crate) conversation: ConversationRef,
-    pub(crate) turn: Option<TurnId>,
+    pub(crate) turn: TurnId,
     pub(crate) part: u32,
     pub(crate) parts: u32,
     pub(crate) via: Option<Via>,
@@ -123,7 +129,7 @@ impl Delivery {
 
     /// The turn it belongs to.
     #[must_use]
-    pub const fn turn(&self) -> Option<TurnId> {
+    pub const fn turn(&self) -> TurnId {
         self.turn
     }
 
@@ -170,17 +176,18 @@ impl Delivery {
     }
 }
 
-/// The platform's acknowledgement.
+/// The platform's acknowledgement: the action was performed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
-    /// The platform's ids of what was made or changed, in order. Never empty.
-    pub message_ids: Vec<String>,
+    /// The platform's id of the message that was sent, changed, reacted to or removed. What has no id there (a typing
+    /// notice, a draft that is not a message) has the delivery's own.
+    pub message_id: String,
 }
 
 impl Receipt {
-    /// The acknowledgement of one message.
+    /// The acknowledgement of what happened to a message.
     pub fn of(message_id: impl Into<String>) -> Self {
-        Self { message_ids: vec![message_id.into()] }
+        Self { message_id: message_id.into() }
     }
 }
 

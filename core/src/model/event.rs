@@ -10,9 +10,6 @@ use crate::model::{
     ids::TurnId,
 };
 
-/// What stands for the cancelling turn where somebody has taken their words back.
-pub(crate) const WITHDRAWN: &str = "withdrawn";
-
 /// Who sent an event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sender {
@@ -87,8 +84,6 @@ pub enum EventKind {
     /// Something was said that cannot be read: its key did not come. No agent is run; whoever is owed an
     /// answer is told.
     Unreadable,
-    /// Somebody who may not talk to the agent wrote. Made by the intake, to tell them.
-    Stranger,
     /// A change that is kept and given to nobody.
     Other,
 }

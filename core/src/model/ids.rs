@@ -69,6 +69,10 @@ id!(
     /// One durable outbound action.
     DeliveryId
 );
+id!(
+    /// A process of the gateway, from its start to its end.
+    OwnerId
+);
 
 /// Counts within a millisecond, so that ids made in one sort by the order they were made in.
 static CONTEXT: Mutex<ContextV7> = Mutex::new(ContextV7::new());

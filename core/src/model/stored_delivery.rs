@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::{
     conversation::ConversationRef,
     delivery::{Action, Class},
-    ids::{DeliveryId, TurnId},
+    ids::{ConversationId, DeliveryId, TurnId},
 };
 
 /// Where a delivery stands.
@@ -55,7 +55,9 @@ pub struct DeliveryRecord {
     pub part: u32,
     /// Of how many.
     pub parts: u32,
-    /// Where it goes.
+    /// The conversation that it goes to.
+    pub conversation_id: ConversationId,
+    /// Where that conversation is, as of reading.
     pub conversation: ConversationRef,
     /// Who goes first when the platform limits us.
     pub class: Class,

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use dashmap::DashMap;
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
-use crate::model::conversation::ConversationRef;
+use crate::model::ids::ConversationId;
 
 /// The conversations whose adapter is being called.
 #[derive(Debug, Default)]
-pub(crate) struct Calls(DashMap<ConversationRef, Arc<Mutex<()>>>);
+pub(crate) struct Calls(DashMap<ConversationId, Arc<Mutex<()>>>);
 
 /// The right to call a conversation's adapter. Given back when dropped.
 pub(crate) struct Call<'a> {
     calls: &'a Calls,
-    conversation: &'a ConversationRef,
+    conversation: ConversationId,
     held: Option<OwnedMutexGuard<()>>,
 }
 
@@ -27,13 +27,13 @@ impl Drop for Call<'_> {
 
 impl Calls {
     /// Waits until nothing else is on its way to `conversation`.
-    pub(crate) async fn begin<'a>(&'a self, conversation: &'a ConversationRef) -> Call<'a> {
+    pub(crate) async fn begin(&self, conversation: ConversationId) -> Call<'_> {
         let held = self.slot(conversation).lock_owned().await;
         Call { calls: self, conversation, held: Some(held) }
     }
 
     /// As [`begin`](Self::begin); `None` when it would have to wait.
-    pub(crate) fn try_begin<'a>(&'a self, conversation: &'a ConversationRef) -> Option<Call<'a>> {
+    pub(crate) fn try_begin(&self, conversation: ConversationId) -> Option<Call<'_>> {
         let Ok(held) = self.slot(conversation).try_lock_owned() else {
             // Whoever held it may have ended while we looked, and left the slot to us.
             self.forget(conversation);
@@ -42,29 +42,29 @@ impl Calls {
         Some(Call { calls: self, conversation, held: Some(held) })
     }
 
-    fn forget(&self, conversation: &ConversationRef) {
-        self.0.remove_if(conversation, |_, slot| Arc::strong_count(slot) == 1);
+    fn forget(&self, conversation: ConversationId) {
+        self.0.remove_if(&conversation, |_, slot| Arc::strong_count(slot) == 1);
     }
 
-    fn slot(&self, conversation: &ConversationRef) -> Arc<Mutex<()>> {
-        Arc::clone(&self.0.entry(conversation.clone()).or_default())
+    fn slot(&self, conversation: ConversationId) -> Arc<Mutex<()>> {
+        Arc::clone(&self.0.entry(conversation).or_default())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::conversation::ChannelId;
+    use rejoinder_guard::Timestamp;
 
     #[tokio::test]
     async fn one_call_at_a_time_and_nothing_is_left_behind() {
         let calls = Calls::default();
-        let chat = ConversationRef::new(ChannelId::new("test", "main"), "ada");
+        let chat = ConversationId::new(Timestamp::from_millis(0));
 
-        let first = calls.begin(&chat).await;
-        assert!(calls.try_begin(&chat).is_none());
+        let first = calls.begin(chat).await;
+        assert!(calls.try_begin(chat).is_none());
         drop(first);
-        assert!(calls.try_begin(&chat).is_some());
+        assert!(calls.try_begin(chat).is_some());
 
         assert!(calls.0.is_empty());
     }

@@ -5,21 +5,10 @@ use std::time::Duration;
 use rand::Rng;
 use rejoinder_guard::Timestamp;
 
-use crate::model::{settings::Settings, stored_delivery::DeliveryRecord};
-
-/// The pauses before the second attempt, the third, and so on; the last one repeats.
-const PAUSES: [Duration; 10] = [
-    Duration::ZERO,
-    Duration::from_secs(1),
-    Duration::from_secs(2),
-    Duration::from_secs(5),
-    Duration::from_secs(10),
-    Duration::from_secs(30),
-    Duration::from_mins(1),
-    Duration::from_mins(2),
-    Duration::from_mins(5),
-    Duration::from_mins(10),
-];
+use crate::{
+    model::{settings::Settings, stored_delivery::DeliveryRecord},
+    pauses,
+};
 
 /// After so many attempts, what could show twice is sent again seldom.
 const MANY: u32 = 10;
@@ -29,8 +18,7 @@ const SELDOM: Duration = Duration::from_hours(1);
 
 /// How long to wait after `attempts` attempts have failed: the table's pause, 20 % more or less.
 pub(crate) fn pause(attempts: u32) -> Duration {
-    let index = usize::try_from(attempts.saturating_sub(1)).unwrap_or(usize::MAX).min(PAUSES.len() - 1);
-    with_jitter(PAUSES[index])
+    with_jitter(pauses::nth(pauses::DELIVER, attempts as usize))
 }
 
 fn with_jitter(pause: Duration) -> Duration {

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    intake::Intake,
     model::{
         capabilities::Capabilities,
         conversation::{ChannelId, ConversationRef},
         delivery::{Delivery, DeliveryError, Receipt},
     },
+    ports::intake::Intake,
 };
 
 /// What a channel reports about itself.

@@ -3,4 +3,5 @@
 pub(crate) mod agent;
 pub(crate) mod channel;
 pub(crate) mod clock;
+pub(crate) mod intake;
 pub(crate) mod store;

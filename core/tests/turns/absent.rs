@@ -1,7 +1,7 @@
 //! A channel or an agent that is not configured at one start, and perhaps at the next one.
 
 use rejoinder_core::{
-    AgentTurn, Capabilities, ChannelId, ConversationRef, Policy, Receipts, Store, TurnId,
+    AgentTurn, Capabilities, ChannelId, ConversationRef, Policy, Receipts, TurnId,
     conformance::scripted::{Fault, Script, capabilities},
     store::{TurnFilter, TurnListState, TurnStatus},
 };

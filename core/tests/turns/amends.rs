@@ -1,15 +1,13 @@
 //! Edits, and what follows piece by piece.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use rejoinder_core::{
-    Accepted, AgentName, AgentTurn, Amends, Attachment, Clock, ConversationId, EventId, Expectation, InboundEvent,
-    Obligation, SessionId, Store, TurnId,
-    conformance::scripted::Script,
-    store::{NewEvent, NewTurn, TurnStatus},
+    Accepted, AgentTurn, Amends, Attachment, Clock, InboundEvent, TurnId, conformance::scripted::Script,
+    store::TurnStatus,
 };
 
-use crate::gateway::{Made, TestGateway, chat, policy, said, secs};
+use crate::gateway::{Made, TestGateway, chat, said, secs};
 
 const PAUSE: Duration = secs(1);
 
@@ -286,27 +284,5 @@ async fn after_an_album_captioned_with_a_command_the_chat_goes_on() {
     gateway.advance(secs(20)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["Say what you like.", "one", "two"]);
-    gateway.at_rest().await;
-}
-
-/// What an earlier version has left: a command that was opened without a run, and could never be carried out.
-#[tokio::test]
-async fn a_command_that_was_stored_without_a_run_is_carried_out() {
-    let mut gateway = echo().await;
-    gateway.life.kill();
-    let at = gateway.clock.now();
-    let obligation = Obligation::open(Expectation::Answer, &policy(), None, at);
-    let (id, agent) = (TurnId::new(at), AgentName::from("gateway"));
-    let (conversation, session) = (ConversationId::new(at), SessionId::new(at));
-    let turn = NewTurn { id, agent, obligation, run: None, conversation, session };
-    let event = Arc::new(part(&gateway, "album", 1, "/help"));
-    let new = NewEvent { id: EventId::new(at), event, turn: Some(turn) };
-    gateway.store.accept(vec![new], None).await.expect("accepted");
-
-    gateway.begin_life().await;
-    gateway.receives(said(&chat("ada"), "one")).await;
-    gateway.advance(secs(10)).await;
-
-    assert_eq!(gateway.visible(&chat("ada")), ["Say what you like.", "one"]);
     gateway.at_rest().await;
 }

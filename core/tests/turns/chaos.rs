@@ -9,12 +9,12 @@ use std::{
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use rejoinder_core::{
     Accepted, AgentTurn, Capabilities, Cause, ChannelId, ConversationRef, Delivery, InboundEvent, Intake, Ladder,
-    Policies, Policy, Receipts, Resend, Rung, Scope, Store, Support,
+    Policies, Policy, Receipts, Resend, Rung, Scope, Support,
     conformance::scripted::{Fault, Script, ScriptedChannel, capabilities},
 };
 use tokio::sync::watch;
 
-use crate::gateway::{Made, policy, said, secs};
+use crate::gateway::{Made, nobody, policy, said, secs};
 
 const CONVERSATIONS: u64 = 12;
 const MESSAGES: u64 = 10;
@@ -152,8 +152,8 @@ async fn survives(seed: u64) {
         loop {
             let backlog = gateway.store.backlog().await.expect("readable");
             // Also a run that goes on when its turn is settled by what it sent.
-            let running = gateway.store.running(None, 1).await.expect("readable");
-            let sending = gateway.store.interrupted().await.expect("readable");
+            let running = gateway.store.runs_left(nobody(), None, 1).await.expect("readable");
+            let sending = gateway.store.attempts_left(nobody()).await.expect("readable");
             let are_left = (backlog.open, backlog.waiting, backlog.pending_deliveries) != (0, 0, 0);
             if !are_left && running.is_empty() && sending.is_empty() {
                 return;

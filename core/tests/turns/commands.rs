@@ -1,6 +1,6 @@
 //! The gateway's own commands.
 
-use rejoinder_core::{AgentTurn, Speaker, conformance::scripted::Script, store::TurnStatus};
+use rejoinder_core::{AgentTurn, Speaker, Usage, conformance::scripted::Script, store::TurnStatus};
 
 use crate::gateway::{Made, SOFT_DEADLINE, TestGateway, ambient, chat, mention, said, secs};
 
@@ -162,5 +162,24 @@ async fn the_agent_is_told_of_commands_as_what_the_gateway_said() {
     let history = &gateway.agent("main").runs()[0].turn.history;
     let speakers: Vec<Speaker> = history.iter().map(|line| line.speaker).collect();
     assert_eq!(speakers, [Speaker::Person, Speaker::Gateway]);
+    gateway.at_rest().await;
+}
+
+/// A run that is told to stop may do so by itself: what it consumed until then counts.
+#[tokio::test]
+async fn a_stopped_run_gets_a_moment_to_end() {
+    let usage = Usage { input_tokens: 3, output_tokens: 4 };
+    let script = Script::hangs().taking(secs(1)).consuming(usage).ignoring_cancel();
+    let gateway = TestGateway::with(script).await;
+    let turn = gateway.receives(said(&chat("ada"), "work")).await;
+
+    gateway.receives(said(&chat("ada"), "/stop")).await;
+    gateway.advance(secs(1)).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["Stopped."], "nobody waits for it");
+    assert_eq!(gateway.dossier(turn).await.runs[0].end, None, "it goes on for a moment");
+    gateway.advance(secs(1)).await;
+    let run = gateway.dossier(turn).await.runs.remove(0);
+    assert_eq!((run.end.as_deref(), run.usage), (Some("stopped"), Some(usage)));
     gateway.at_rest().await;
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_core::{
-    Action, AgentTurn, Capabilities, Delivery, Policy, Resend, Store, Support,
+    Action, AgentTurn, Capabilities, Delivery, Policy, Resend, Support,
     conformance::scripted::{Fault, Script, ScriptedChannel, Seen},
     store::TurnStatus,
 };

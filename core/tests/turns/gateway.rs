@@ -11,10 +11,11 @@ use std::{
 
 use rejoinder_core::{
     Accepted, Access, Action, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind, Clock,
-    ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, Parts, Policies, Policy, Question, Rung, Sender,
-    SenderKind, Settings, SharedClock, SignalKind, Store, TurnId, Via, Words,
+    ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, OwnerId, Parts, Policies, Policy, Question, Rung,
+    Sender, SenderKind, Settings, SharedClock, SignalKind, Store, TurnId, Via, Words,
     conformance::{
         clock::TestClock,
+        layered::Layered,
         refusing::{Refuses, Refusing},
         scripted::{Platform, Script, ScriptedAgent, ScriptedChannel, Seen, capabilities},
     },
@@ -101,6 +102,11 @@ fn words() -> Words {
             anyone: true,
         },
     )
+}
+
+/// No process of these tests: whoever runs something, it is left behind by somebody else.
+pub(crate) fn nobody() -> OwnerId {
+    OwnerId::new(rejoinder_core::conformance::clock::START)
 }
 
 /// Something said by a person in a direct chat.
@@ -204,7 +210,7 @@ impl Made {
 pub(crate) struct TestGateway {
     pub(crate) clock: Arc<TestClock>,
     pub(crate) platform: Arc<Platform>,
-    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) life: Arc<Life>,
     /// The store, as the gateway has it.
     reached: Arc<dyn Store>,
@@ -237,8 +243,8 @@ impl TestGateway {
         let directory = tempfile::tempdir().expect("a directory");
         let options =
             OpenOptions { clock: Arc::clone(&shared), ..OpenOptions::new(directory.path().join("rejoinder.db")) };
-        let store = Arc::new(SqliteStore::open(options).await.expect("the database opens"));
-        let reached = Refusing::perhaps(Arc::clone(&store) as Arc<dyn Store>, made.refuses);
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await.expect("the database opens"));
+        let reached = Refusing::perhaps(Arc::clone(&store), made.refuses);
         let mut channels = made.channels;
         channels.push((main_channel(), made.capabilities));
         let settings = Settings {
@@ -294,7 +300,7 @@ impl TestGateway {
             (AgentName::from(*name), Arc::new(agent) as Arc<dyn AgentRuntime>)
         });
         let parts = Parts {
-            store: Arc::new(Reached { life: Arc::clone(life), store: Arc::clone(&self.reached) }),
+            store: Arc::new(Layered { layer: Reached(Arc::clone(life)), store: Arc::clone(&self.reached) }),
             clock: Arc::clone(&self.clock) as SharedClock,
             channels: channels.collect(),
             agents: agents.collect(),
@@ -450,8 +456,8 @@ impl TestGateway {
         assert_eq!(backlog.absent, 0, "turns wait for channels that are not there");
         let open: Vec<_> = turns.iter().filter(|turn| turn.ended_at.is_none()).collect();
         assert_eq!((backlog.open, backlog.waiting, backlog.pending_deliveries), (0, 0, 0), "open: {open:#?}");
-        assert!(self.store.running(None, 1).await.expect("readable").is_empty(), "a run is in flight");
-        assert!(self.store.interrupted().await.expect("readable").is_empty(), "an attempt has no result");
+        assert!(self.store.runs_left(nobody(), None, 1).await.expect("readable").is_empty(), "a run is in flight");
+        assert!(self.store.attempts_left(nobody()).await.expect("readable").is_empty(), "an attempt has no result");
         assert_eq!(self.platform.wrongs(), Vec::<String>::new());
         let platform = self.platform.seen();
         for turn in &turns {
@@ -466,7 +472,7 @@ impl TestGateway {
             *channel == turn.conversation.channel && capabilities.receipts != rejoinder_core::Receipts::Platform
         });
         let is_final = |seen: &&Seen| {
-            seen.turn == Some(turn.turn_id)
+            seen.turn == turn.turn_id
                 && matches!(seen.signal, Some(SignalKind::Reply | SignalKind::Reaction))
                 && seen.via != Some(Via::LateAnswer)
                 && seen.part.0 == 1
@@ -491,7 +497,7 @@ impl TestGateway {
         let is_answer = |seen: &&Seen| matches!(seen.signal, Some(SignalKind::Reply | SignalKind::Reaction));
         let copies: HashSet<_> = seen
             .iter()
-            .filter(|seen| seen.turn == Some(turn.turn_id) && seen.labelled)
+            .filter(|seen| seen.turn == turn.turn_id && seen.labelled)
             .filter(is_answer)
             .map(|seen| seen.delivery)
             .collect();

@@ -8,12 +8,8 @@ use std::sync::{
 use async_trait::async_trait;
 use rejoinder_core::{
     AgentError, AgentRuntime, AgentTurn, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId,
-    ConversationId, ConversationRef, Delivery, DeliveryError, Intake, Line, Outcome, Receipt, RunEvents, SessionId,
-    Store, StoreError, Timestamp, TurnId, TurnView,
-    store::{
-        AbsentChannel, Backlog, BlockedScope, Commit, CursorMove, DeliveryRecord, Dossier, NewEvent, Stored,
-        Transition, TurnFilter, TurnRecord, TurnSummary, WaitingTurn,
-    },
+    ConversationRef, Delivery, DeliveryError, Intake, Outcome, Receipt, RunEvents, StoreError,
+    conformance::layered::Layer,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -36,9 +32,9 @@ pub(crate) struct Life {
 }
 
 /// Something that is being waited for.
-struct InFlight<'a>(&'a Life);
+struct InFlight(Arc<Life>);
 
-impl Drop for InFlight<'_> {
+impl Drop for InFlight {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::SeqCst);
         self.0.done.fetch_add(1, Ordering::SeqCst);
@@ -89,133 +85,55 @@ impl Life {
         }
     }
 
-    fn begin(&self) -> InFlight<'_> {
+    fn begin(self: &Arc<Self>) -> InFlight {
         self.in_flight.fetch_add(1, Ordering::SeqCst);
-        InFlight(self)
-    }
-
-    async fn read<T>(&self, read: impl Future<Output = T>) -> T {
-        self.go_on().await;
-        let result = {
-            let _begun = self.begin();
-            read.await
-        };
-        self.go_on().await;
-        result
-    }
-
-    async fn write<T>(&self, write: impl Future<Output = Result<T, StoreError>>) -> Result<T, StoreError> {
-        self.go_on().await;
-        if self.store_is_down.load(Ordering::SeqCst) {
-            let _begun = self.begin();
-            return Err(StoreError::Unavailable("the disk is full".to_owned()));
-        }
-        let number = self.writes.fetch_add(1, Ordering::SeqCst) + 1;
-        let crash = *self.crash_at.lock().unwrap_or_else(PoisonError::into_inner);
-        let crash = crash.filter(|(at, _)| *at == number).map(|(_, crash)| crash);
-        if crash == Some(Crash::Before) {
-            self.kill();
-            self.go_on().await;
-        }
-        let result = {
-            let _begun = self.begin();
-            write.await
-        };
-        if crash == Some(Crash::After) {
-            self.kill();
-        }
-        self.go_on().await;
-        result
+        InFlight(Arc::clone(self))
     }
 }
 
-/// A store that a life reaches.
-pub(crate) struct Reached {
-    pub(crate) life: Arc<Life>,
-    pub(crate) store: Arc<dyn Store>,
+/// Stands between a life and its store.
+pub(crate) struct Reached(pub(crate) Arc<Life>);
+
+/// A call of the store that is under way.
+pub(crate) struct Pass {
+    _in_flight: InFlight,
+    /// The life ends once the call has returned.
+    is_last: bool,
 }
 
 #[async_trait]
-impl Store for Reached {
-    async fn accept(&self, events: Vec<NewEvent>, cursor: Option<CursorMove>) -> Result<Vec<Stored>, StoreError> {
-        self.life.write(self.store.accept(events, cursor)).await
+impl Layer for Reached {
+    type Pass = Pass;
+
+    async fn reads(&self) -> Pass {
+        self.0.go_on().await;
+        Pass { _in_flight: self.0.begin(), is_last: false }
     }
-    async fn commit(&self, transition: Transition) -> Result<Commit, StoreError> {
-        self.life.write(self.store.commit(transition)).await
+
+    async fn writes(&self) -> Result<Pass, StoreError> {
+        self.0.go_on().await;
+        if self.0.store_is_down.load(Ordering::SeqCst) {
+            let _begun = self.0.begin();
+            return Err(StoreError::Unavailable("the disk is full".to_owned()));
+        }
+        let number = self.0.writes.fetch_add(1, Ordering::SeqCst) + 1;
+        let crash = *self.0.crash_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let crash = crash.filter(|(at, _)| *at == number).map(|(_, crash)| crash);
+        if crash == Some(Crash::Before) {
+            self.0.kill();
+            self.0.go_on().await;
+        }
+        Ok(Pass { _in_flight: self.0.begin(), is_last: crash == Some(Crash::After) })
     }
-    async fn set_channels(&self, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
-        self.life.write(self.store.set_channels(channels)).await
-    }
-    async fn block(&self, blocked: BlockedScope) -> Result<(), StoreError> {
-        self.life.write(self.store.block(blocked)).await
-    }
-    fn mark_fetched(&self, turn: TurnId, at: Timestamp) {
-        self.store.mark_fetched(turn, at);
-    }
-    async fn probe(&self) -> Result<(), StoreError> {
-        self.life.write(self.store.probe()).await
-    }
-    async fn cursor(&self, channel: &ChannelId, name: &str) -> Result<Option<String>, StoreError> {
-        self.life.read(self.store.cursor(channel, name)).await
-    }
-    async fn turn(&self, turn: TurnId) -> Result<Option<TurnRecord>, StoreError> {
-        self.life.read(self.store.turn(turn)).await
-    }
-    async fn next_waiting(&self, conversation: ConversationId) -> Result<Option<TurnRecord>, StoreError> {
-        self.life.read(self.store.next_waiting(conversation)).await
-    }
-    async fn waiting(&self, after: Option<ConversationId>, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
-        self.life.read(self.store.waiting(after, limit)).await
-    }
-    async fn running(&self, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError> {
-        self.life.read(self.store.running(after, limit)).await
-    }
-    async fn open_turns(&self, conversation: ConversationId) -> Result<Vec<TurnId>, StoreError> {
-        self.life.read(self.store.open_turns(conversation)).await
-    }
-    async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<TurnId>, StoreError> {
-        self.life.read(self.store.due(now, limit)).await
-    }
-    async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {
-        self.life.read(self.store.next_wake()).await
-    }
-    async fn next_delivery(&self, conversation: &ConversationRef) -> Result<Option<DeliveryRecord>, StoreError> {
-        self.life.read(self.store.next_delivery(conversation)).await
-    }
-    async fn deliverable(&self, now: Timestamp, limit: u32) -> Result<Vec<ConversationRef>, StoreError> {
-        self.life.read(self.store.deliverable(now, limit)).await
-    }
-    async fn interrupted(&self) -> Result<Vec<DeliveryRecord>, StoreError> {
-        self.life.read(self.store.interrupted()).await
-    }
-    async fn claim_deliveries(&self, turn: TurnId, claim: u32) -> Result<Vec<DeliveryRecord>, StoreError> {
-        self.life.read(self.store.claim_deliveries(turn, claim)).await
-    }
-    async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<Line>, StoreError> {
-        self.life.read(self.store.transcript(session, limit)).await
-    }
-    async fn blocked(&self, now: Timestamp) -> Result<Vec<BlockedScope>, StoreError> {
-        self.life.read(self.store.blocked(now)).await
-    }
-    async fn view(&self, turn: TurnId) -> Result<Option<TurnView>, StoreError> {
-        self.life.read(self.store.view(turn)).await
-    }
-    async fn views(
-        &self,
-        conversation: &ConversationRef,
-        before: Option<TurnId>,
-        limit: u32,
-    ) -> Result<Vec<TurnView>, StoreError> {
-        self.life.read(self.store.views(conversation, before, limit)).await
-    }
-    async fn list_turns(&self, filter: &TurnFilter) -> Result<Vec<TurnSummary>, StoreError> {
-        self.life.read(self.store.list_turns(filter)).await
-    }
-    async fn dossier(&self, turn: TurnId) -> Result<Option<Dossier>, StoreError> {
-        self.life.read(self.store.dossier(turn)).await
-    }
-    async fn backlog(&self) -> Result<Backlog, StoreError> {
-        self.life.read(self.store.backlog()).await
+
+    async fn leave<T: Send>(&self, pass: Pass, call: impl Future<Output = T> + Send) -> T {
+        let result = call.await;
+        if pass.is_last {
+            self.0.kill();
+        }
+        drop(pass);
+        self.0.go_on().await;
+        result
     }
 }
 

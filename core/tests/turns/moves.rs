@@ -1,7 +1,7 @@
 //! A chat gets another id while something is going on in it.
 
 use rejoinder_core::{
-    Accepted, AgentTurn, ConversationRef, EventKind, InboundEvent, SenderKind, Store,
+    Accepted, AgentTurn, ConversationRef, EventKind, InboundEvent, SenderKind,
     conformance::scripted::{Fault, Script},
     store::TurnStatus,
 };
@@ -211,7 +211,7 @@ async fn a_move_survives_a_restart() {
         texts.dedup();
         assert_eq!(texts, ["one", "two"], "at write {number}");
         assert!(gateway.visible(&old()).is_empty());
-        assert!(gateway.store.next_delivery(&old()).await.expect("readable").is_none());
+        assert_eq!(gateway.store.conversation(&old()).await.expect("readable"), None);
         gateway.at_rest().await;
     }
 }

@@ -1,7 +1,7 @@
 //! An event that the store refuses, though it can write.
 
 use rejoinder_core::{
-    Accepted, AgentTurn, InboundEvent, IntakeError, Store, StoreError,
+    Accepted, AgentTurn, InboundEvent, IntakeError, StoreError,
     conformance::{
         refusing::Refuses,
         scripted::{Script, ScriptedAgent},

@@ -1,7 +1,7 @@
 //! Channels whose delivery is our own row.
 
 use rejoinder_core::{
-    Accepted, Receipts, Store,
+    Accepted, Receipts,
     conformance::scripted::Script,
     store::{Shown, TurnStatus},
 };

@@ -15,7 +15,7 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-use super::{SqliteStore, error, transcripts::Transcripts, writer::Writer};
+use super::{error, store::SqliteStore, transcripts::Transcripts, writer::Writer};
 
 static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/sqlite");
 

@@ -10,15 +10,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rejoinder_core::{
-    ChannelId, StoreError, Timestamp, TurnId,
-    store::{AbsentChannel, BlockedScope, Commit, CursorMove, NewEvent, Stored, Transition},
-};
+use rejoinder_core::StoreError;
 use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
     error::{self, store_error},
+    work::{Outcome, Work},
     write,
 };
 
@@ -30,26 +28,6 @@ const WAITING: usize = 1024;
 
 /// How long nothing was asked before the log is written back.
 const IDLE: Duration = Duration::from_millis(500);
-
-/// Something to write.
-#[derive(Debug)]
-pub(super) enum Work {
-    Accept { events: Vec<NewEvent>, cursor: Option<CursorMove> },
-    Commit(Box<Transition>),
-    Channels(Vec<ChannelId>),
-    Block(BlockedScope),
-    Fetched { turn: TurnId, at: Timestamp },
-    Probe,
-}
-
-/// What came of it.
-#[derive(Debug)]
-pub(super) enum Outcome {
-    Accepted(Vec<Stored>),
-    Committed(Commit),
-    Absent(Vec<AbsentChannel>),
-    Done,
-}
 
 #[derive(Debug)]
 enum Message {

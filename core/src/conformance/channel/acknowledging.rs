@@ -9,6 +9,7 @@ use super::{
     PlatformDouble,
     door::{Door, gateway, until},
 };
+use crate::conformance::layered::{Layered, Nothing};
 
 /// Until the store takes an event, its platform is not told that it was taken.
 ///
@@ -16,7 +17,8 @@ use super::{
 /// When it does not hold.
 pub async fn nothing_is_acknowledged_before_it_is_accepted(double: &dyn PlatformDouble) {
     let door = Arc::new(Door::default());
-    let engine = gateway(double, Arc::clone(&door) as _).await;
+    let store = Layered { layer: Arc::clone(&door), store: Arc::new(Nothing) };
+    let engine = gateway(double, Arc::new(store)).await;
     let payload = double.fresh_payload();
 
     double.brings(payload.clone()).await;

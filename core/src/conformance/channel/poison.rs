@@ -10,7 +10,10 @@ use super::{
     door::{Door, gateway, until},
 };
 use crate::{
-    conformance::refusing::{Refuses, Refusing},
+    conformance::{
+        layered::{Layered, Nothing},
+        refusing::{Refuses, Refusing},
+    },
     model::event::EventKind,
 };
 
@@ -22,12 +25,13 @@ use crate::{
 pub async fn a_poison_event_costs_itself_only(double: &dyn PlatformDouble) {
     let door = Arc::new(Door::default());
     door.is_open.store(true, Ordering::SeqCst);
-    let store = Arc::new(Refusing::new(Arc::clone(&door) as _, Refuses::Words));
+    let behind = Layered { layer: Arc::clone(&door), store: Arc::new(Nothing) };
+    let store = Arc::new(Refusing::before(Arc::new(behind), Refuses::Words));
     let engine = gateway(double, Arc::clone(&store) as _).await;
 
     let poison = double.fresh_payload();
     double.brings(poison.clone()).await;
-    until("the event is brought to the store", async || store.refused() > 0).await;
+    until("the event is brought to the store", async || store.layer.refused() > 0).await;
     until("the event is acknowledged", async || double.is_acknowledged(&poison).await).await;
     let next = double.fresh_payload();
     double.brings(next.clone()).await;

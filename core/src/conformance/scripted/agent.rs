@@ -28,6 +28,7 @@ use crate::{
 pub struct Script {
     steps: Vec<Step>,
     end: End,
+    ignores_cancel: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -134,8 +135,15 @@ impl Script {
         self.doing(Step::Send(text.to_owned()))
     }
 
+    /// Goes on when it is told to stop.
+    #[must_use]
+    pub const fn ignoring_cancel(mut self) -> Self {
+        self.ignores_cancel = true;
+        self
+    }
+
     const fn ends(end: End) -> Self {
-        Self { steps: Vec::new(), end }
+        Self { steps: Vec::new(), end, ignores_cancel: false }
     }
 
     fn doing(mut self, step: Step) -> Self {
@@ -213,8 +221,21 @@ impl AgentRuntime for ScriptedAgent {
         self.history
     }
 
-    async fn run(&self, turn: AgentTurn, events: RunEvents, _cancel: CancellationToken) -> Result<Outcome, AgentError> {
+    async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
         let script = (self.director)(&turn);
+        if script.ignores_cancel {
+            return self.act(script, turn, events).await;
+        }
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(AgentError::Failed("it was told to stop".to_owned())),
+            outcome = self.act(script, turn, events) => outcome,
+        }
+    }
+}
+
+impl ScriptedAgent {
+    async fn act(&self, script: Script, turn: AgentTurn, events: RunEvents) -> Result<Outcome, AgentError> {
         let index = {
             let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
             runs.push(Run { turn, sent: Vec::new() });

@@ -7,13 +7,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::Platform;
 use crate::{
-    intake::Intake,
     model::{
         capabilities::{Capabilities, Receipts, Resend, Support},
         conversation::{ChannelId, ConversationRef},
         delivery::{Action, Delivery, DeliveryError, Receipt},
     },
-    ports::channel::{ChannelAdapter, ChannelError, ChannelHealth},
+    ports::{
+        channel::{ChannelAdapter, ChannelError, ChannelHealth},
+        intake::Intake,
+    },
 };
 
 /// How long to wait before an event that was not accepted is brought again.
@@ -36,6 +38,7 @@ pub const fn capabilities() -> Capabilities {
         draft_interval: Duration::from_secs(1),
         typing: Support::No,
         typing_interval: Duration::from_secs(4),
+        typing_ends_by_itself: false,
         text_limit: None,
         conversation_rate: None,
         account_rate: None,

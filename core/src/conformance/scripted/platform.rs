@@ -64,7 +64,7 @@ pub struct Seen {
     /// Where.
     pub conversation: ConversationRef,
     /// The turn it belongs to.
-    pub turn: Option<TurnId>,
+    pub turn: TurnId,
     /// The delivery.
     pub delivery: DeliveryId,
     /// Which part of how many.
@@ -340,7 +340,7 @@ impl Platform {
                 }
                 id
             }
-            Action::Edit { message, content } => {
+            Action::Edit { message, content, .. } => {
                 if let Some(post) = state.posts.iter_mut().find(|post| post.id == *message) {
                     post.text.clone_from(&content.text);
                     post.labelled |= delivery.label().is_some();
@@ -351,7 +351,7 @@ impl Platform {
                 state.posts.retain(|post| post.id != *message);
                 message.clone()
             }
-            Action::Draft { text, message: Some(message) } if drafts_are_messages => {
+            Action::Draft { text, message: Some(message), .. } if drafts_are_messages => {
                 if let Some(post) = state.posts.iter_mut().find(|post| post.id == *message) {
                     post.text.clone_from(text);
                 }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use futures_util::future::join_all;
 use rejoinder_guard::Attachment;
 
-use super::{START, Subject, Turn, accept_one, at, chat, deliveries, done, new_turn, said};
+use super::{START, Subject, Turn, accept_one, at, chat, deliveries, done, gone, main, me, new_turn, said};
 use crate::{
     model::{
         conversation::{ChannelId, ChatKind, ConversationRef},
@@ -214,7 +214,7 @@ pub async fn a_turn_is_read_back_as_it_was_accepted(subject: &mut impl Subject) 
     assert_eq!(record.obligation, turn.obligation);
     assert_eq!((record.id, record.version, record.runs), (turn.id, 1, 0));
     assert_eq!((record.conversation, record.session), (turn.conversation, turn.session));
-    assert_eq!((&*record.agent, record.has_history), ("main", false));
+    assert_eq!((record.handler, record.has_history), (main(), false));
 }
 
 /// A turn whose conversation is free is accepted as running.
@@ -223,11 +223,11 @@ pub async fn a_run_can_start_with_the_turn(subject: &mut impl Subject) {
     let mut event = new_turn(said(&chat("a"), "1"));
     let turn = event.turn.as_mut().expect("it has a turn");
     let _ = turn.obligation.on(rejoinder_guard::Event::Begin, &super::policy(), START);
-    turn.run = Some(RunStart { turn: turn.id, number: 1, agent: "main".into(), at: START });
+    turn.run = Some(RunStart { turn: turn.id, number: 1, handler: main(), owner: gone(), at: START });
     let id = turn.id;
 
     accept_one(&*store, event).await;
-    assert_eq!(store.running(None, 10).await.expect("turns are read"), [id]);
+    assert_eq!(store.runs_left(me(), None, 10).await.expect("turns are read"), [id]);
     assert!(store.waiting(None, 10).await.expect("turns are read").is_empty());
     let record = store.turn(id).await.expect("turns are read").expect("the turn is there");
     assert_eq!(record.runs, 1);

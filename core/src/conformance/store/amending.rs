@@ -4,9 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use rejoinder_guard::Attachment;
 
-use super::{Subject, Turn, accept_one, at, chat, deliveries, done, new_turn, said};
+use super::{Subject, Turn, accept_one, at, chat, deliveries, done, gone, me, new_turn, said};
 use crate::{
-    GATEWAY_AGENT,
     model::{
         agent::{Line, Speaker},
         conversation::ConversationRef,
@@ -14,6 +13,7 @@ use crate::{
         event::{Amends, EventKind, InboundEvent},
         ids::TurnId,
         stored_delivery::DeliveryState,
+        turn::Handler,
     },
     ports::store::{
         Store,
@@ -73,7 +73,7 @@ pub async fn an_edit_changes_a_turn_that_waits(subject: &mut impl Subject) {
 pub async fn what_continues_a_command_is_kept(subject: &mut impl Subject) {
     let store = subject.store();
     let mut command = part(1, "/stop");
-    command.turn.as_mut().expect("it is a turn").agent = GATEWAY_AGENT.into();
+    command.turn.as_mut().expect("it is a turn").handler = Handler::Gateway("stop".into());
     let turn = command.turn.as_ref().expect("it is a turn").id;
     assert!(matches!(accept_one(&*store, command).await, Stored::Turn { .. }));
 
@@ -118,7 +118,7 @@ pub async fn an_edit_of_what_runs_or_has_ended_is_kept(subject: &mut impl Subjec
     answer.deliveries = deliveries([turn.delivery(1, "yes")]).deliveries;
     done(&*store, answer).await;
     assert_eq!(accept_one(&*store, edit(2, "claimed")).await, Stored::Kept);
-    let delivery = store.claim_deliveries(turn.id, 1).await.expect("deliveries are read").remove(0).id;
+    let delivery = store.deliveries(turn.id).await.expect("deliveries are read").remove(0).id;
     turn.settle(&*store, delivery).await;
     assert_eq!(accept_one(&*store, edit(3, "ended")).await, Stored::Kept);
 
@@ -218,7 +218,7 @@ pub async fn a_chat_that_moves_takes_everything_along(subject: &mut impl Subject
     let delivery = sends.id;
     done(&*store, deliveries([sends, topic.delivery(1, "in the topic"), elsewhere.delivery(1, "x")])).await;
     let along = Transition {
-        attempts_started: vec![AttemptStart { delivery, number: 1, at: at(2) }],
+        attempts_started: vec![AttemptStart { delivery, number: 1, owner: gone(), at: at(2) }],
         transcript: vec![line(&waiting, "hello")],
         ..Transition::default()
     };
@@ -227,12 +227,18 @@ pub async fn a_chat_that_moves_takes_everything_along(subject: &mut impl Subject
     assert_eq!(accept_one(&*store, moved(&old, "new", "m")).await, Stored::Kept);
     assert!(matches!(accept_one(&*store, moved(&old, "new", "m")).await, Stored::Duplicate { turn: None, .. }));
 
-    let next = async |place: &ConversationRef| store.next_delivery(place).await.expect("deliveries are read");
-    assert_eq!(next(&old).await, None);
-    assert_eq!(next(&new).await.map(|record| (record.id, record.conversation)), Some((delivery, new.clone())));
-    assert!(next(&new.clone().in_thread("t")).await.is_some());
-    assert!(next(&chat("elsewhere")).await.is_some());
-    assert_eq!(store.interrupted().await.expect("deliveries are read")[0].conversation, new);
+    let goes_to = async |turn: &Turn| {
+        let next = store.next_delivery(turn.conversation).await.expect("deliveries are read").expect("one waits");
+        (next.id, next.conversation)
+    };
+    assert_eq!(goes_to(&waiting).await, (delivery, new.clone()));
+    assert_eq!(goes_to(&topic).await.1, new.clone().in_thread("t"));
+    assert_eq!(goes_to(&elsewhere).await.1, chat("elsewhere"));
+    let at = async |address: &ConversationRef| store.conversation(address).await.expect("conversations are read");
+    assert_eq!((at(&old).await, at(&new).await), (None, Some(waiting.conversation)));
+    let address = store.address(waiting.conversation).await.expect("conversations are read");
+    assert_eq!(address, Some(new.clone()));
+    assert_eq!(store.attempts_left(me()).await.expect("deliveries are read")[0].conversation, new);
     assert_eq!(event(&*store, waiting.id).await.conversation, new);
     assert_eq!(event(&*store, topic.id).await.conversation, new.clone().in_thread("t"));
     assert_eq!(event(&*store, elsewhere.id).await.conversation, chat("elsewhere"));
@@ -250,8 +256,8 @@ pub async fn a_chat_that_moves_takes_everything_along(subject: &mut impl Subject
 pub async fn a_chat_that_moves_to_one_that_is_known_becomes_one_with_it(subject: &mut impl Subject) {
     let store = subject.store();
     let (old, new) = (chat("old"), chat("new"));
-    let mut first = Turn::accept(&*store, said(&old, "1")).await;
-    let second = Turn::accept(&*store, said(&new, "2")).await;
+    let first = Turn::accept(&*store, said(&old, "1")).await;
+    let mut second = Turn::accept(&*store, said(&new, "2")).await;
     done(&*store, Transition { transcript: vec![line(&first, "hello")], ..Transition::default() }).await;
     done(&*store, deliveries([first.delivery(1, "a"), first.delivery(2, "b")])).await;
     done(&*store, deliveries([second.delivery(1, "c"), second.delivery(2, "d")])).await;
@@ -259,7 +265,7 @@ pub async fn a_chat_that_moves_to_one_that_is_known_becomes_one_with_it(subject:
     assert_eq!(accept_one(&*store, moved(&old, "new", "m")).await, Stored::Kept);
 
     let mut texts = Vec::new();
-    while let Some(next) = store.next_delivery(&new).await.expect("deliveries are read") {
+    while let Some(next) = store.next_delivery(first.conversation).await.expect("deliveries are read") {
         let Action::Send { content: Content { text, .. }, .. } = &next.action else { panic!("it is sent") };
         texts.push(text.clone());
         let delivered = DeliveryChange { state: DeliveryState::Delivered, ..DeliveryChange::of(&next) };
@@ -272,14 +278,15 @@ pub async fn a_chat_that_moves_to_one_that_is_known_becomes_one_with_it(subject:
 
     let waiting = store.waiting(None, 10).await.expect("turns are read");
     assert_eq!(waiting.len(), 1, "{waiting:?}");
-    assert_eq!((waiting[0].turn, &waiting[0].conversation), (first.id, &new));
-    let open = store.open_turns(waiting[0].conversation_id).await.expect("turns are read");
+    assert_eq!((waiting[0].turn, waiting[0].conversation), (first.id, first.conversation));
+    let open = store.open_turns(first.conversation).await.expect("turns are read");
     assert_eq!(open, [first.id, second.id]);
-    // Whoever knows the turn by its old conversation reads it again.
-    let begin = first.on(rejoinder_guard::Event::Begin, 1);
+    assert_eq!(store.address(second.conversation).await.expect("conversations are read"), None);
+    // Whoever knows the turn by the conversation that is gone reads it again.
+    let begin = second.on(rejoinder_guard::Event::Begin, 1);
     assert_eq!(store.commit(begin).await.expect("it is looked at"), Commit::Conflict);
     let later = accept_one(&*store, new_turn(said(&new, "3"))).await;
-    let conversation = waiting[0].conversation_id;
+    let conversation = first.conversation;
     assert_eq!(later, Stored::Turn { conversation, session: first.session, has_history: true });
     assert!(matches!(accept_one(&*store, new_turn(said(&old, "4"))).await, Stored::Turn { .. }), "the old id is free");
 }
@@ -289,7 +296,7 @@ pub async fn a_delivery_can_be_given_something_else_to_do(subject: &mut impl Sub
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
     done(&*store, deliveries([turn.delivery(1, "words"), turn.delivery(2, "more")])).await;
-    let read = async |claim| store.claim_deliveries(turn.id, claim).await.expect("deliveries are read").remove(0);
+    let read = async |claim: usize| store.deliveries(turn.id).await.expect("deliveries are read").remove(claim - 1);
     let (before, other) = (read(1).await, read(2).await);
     let content = Content { text: "words".to_owned(), ..Content::default() };
     let action = Some(Action::Send { content, reply_to: Some("m7".to_owned()) });

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Subject, Turn, at, chat, deliveries, done, said};
+use super::{START, Subject, Turn, at, chat, deliveries, done, gone, me, said};
 use crate::{
     model::{
         delivery::{Action, Content},
-        ids::DeliveryId,
+        ids::{ConversationId, DeliveryId},
         stored_delivery::{DeliveryRecord, DeliveryState},
     },
     ports::store::{
@@ -16,7 +16,8 @@ use crate::{
 };
 
 async fn record(store: &dyn Store, turn: &Turn, claim: u32) -> DeliveryRecord {
-    let mut records = store.claim_deliveries(turn.id, claim).await.expect("deliveries are read");
+    let mut records = store.deliveries(turn.id).await.expect("deliveries are read");
+    records.retain(|record| record.claim == claim);
     assert_eq!(records.len(), 1);
     records.remove(0)
 }
@@ -26,7 +27,7 @@ async fn change(store: &dyn Store, change: DeliveryChange) {
 }
 
 async fn start(store: &dyn Store, delivery: DeliveryId, number: u32) {
-    let attempts_started = vec![AttemptStart { delivery, number, at: at(3) }];
+    let attempts_started = vec![AttemptStart { delivery, number, owner: gone(), at: at(3) }];
     done(store, Transition { attempts_started, ..Transition::default() }).await;
 }
 
@@ -48,14 +49,15 @@ pub async fn deliveries_go_out_in_the_order_they_were_claimed(subject: &mut impl
     done(&*store, deliveries([elsewhere.delivery(1, "elsewhere"), first.delivery(1, "third")])).await;
 
     for expected in ["first", "second", "third"] {
-        let next = store.next_delivery(&first.place).await.expect("deliveries are read").expect("one is left");
+        let next = store.next_delivery(first.conversation).await.expect("deliveries are read").expect("one is left");
         let Action::Send { content, .. } = &next.action else { panic!("it is sent") };
         assert_eq!(content.text, expected);
         change(&*store, DeliveryChange { state: DeliveryState::Delivered, ..DeliveryChange::of(&next) }).await;
     }
-    assert_eq!(store.next_delivery(&first.place).await.expect("deliveries are read"), None);
-    assert!(store.next_delivery(&elsewhere.place).await.expect("deliveries are read").is_some());
-    assert_eq!(store.next_delivery(&chat("nowhere")).await.expect("deliveries are read"), None);
+    assert_eq!(store.next_delivery(first.conversation).await.expect("deliveries are read"), None);
+    assert!(store.next_delivery(elsewhere.conversation).await.expect("deliveries are read").is_some());
+    let nowhere = ConversationId::new(START);
+    assert_eq!(store.next_delivery(nowhere).await.expect("deliveries are read"), None);
 }
 
 /// Withdrawing takes back what nobody can see, and nothing else.
@@ -68,7 +70,7 @@ pub async fn what_is_on_its_way_is_not_withdrawn(subject: &mut impl Subject) {
     let ids = [delivered.id, sending.id, tried.id];
     let all = [delivered, sending, tried, unsent, turn.delivery(2, "b"), other.delivery(1, "c")];
     done(&*store, deliveries(all)).await;
-    let records = store.claim_deliveries(turn.id, 1).await.expect("deliveries are read");
+    let records = store.deliveries(turn.id).await.expect("deliveries are read");
     for (record, state) in records.iter().zip([DeliveryState::Delivered, DeliveryState::Sending]) {
         change(&*store, DeliveryChange { state, ..DeliveryChange::of(record) }).await;
     }
@@ -79,11 +81,10 @@ pub async fn what_is_on_its_way_is_not_withdrawn(subject: &mut impl Subject) {
 
     let withdrawn = vec![Withdrawal { turn: turn.id, claim: 1, reason: "the answer came".to_owned() }];
     done(&*store, Transition { withdrawn, ..Transition::default() }).await;
-    let records = store.claim_deliveries(turn.id, 1).await.expect("deliveries are read");
+    let records = store.deliveries(turn.id).await.expect("deliveries are read");
     let states: Vec<&str> = records.iter().map(|record| record.state.as_str()).collect();
-    assert_eq!(states, ["delivered", "sending", "withdrawn", "withdrawn"]);
+    assert_eq!(states, ["delivered", "sending", "withdrawn", "withdrawn", "pending"]);
     assert_eq!(records[3].error.as_deref(), Some("the answer came"));
-    assert_eq!(record(&*store, &turn, 2).await.state, DeliveryState::Pending);
     assert_eq!(record(&*store, &other, 1).await.state, DeliveryState::Pending);
 }
 
@@ -92,7 +93,7 @@ pub async fn a_delivery_is_read_back_as_it_was_changed(subject: &mut impl Subjec
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a").in_thread("t"), "1")).await;
     let content = Content { text: "a\u{0}b".to_owned(), choices: vec!["x".to_owned()], ..Content::default() };
-    let action = Action::Edit { message: "5".to_owned(), content };
+    let action = Action::Edit { message: "5".to_owned(), content, reply_to: None };
     let inserted = DeliveryRecord {
         action,
         signal: crate::SignalKind::Deferral,
@@ -143,8 +144,9 @@ pub async fn only_the_first_of_a_conversation_is_deliverable(subject: &mut impl 
     )
     .await;
     let deliverable = async |seconds, limit| {
-        let found = store.deliverable(at(seconds), limit).await.expect("deliveries are read");
-        found.iter().map(|conversation| conversation.chat.to_string()).collect::<Vec<_>>()
+        let found = store.deliverable(at(seconds), None, limit).await.expect("deliveries are read");
+        let index = |id| turns.iter().position(|turn| turn.conversation == id).expect("it is known");
+        found.into_iter().map(|id| ["a", "b", "c", "d"][index(id)]).collect::<Vec<_>>()
     };
     assert!(deliverable(9, 10).await.is_empty());
     assert_eq!(deliverable(10, 10).await, ["d"]);
@@ -152,7 +154,7 @@ pub async fn only_the_first_of_a_conversation_is_deliverable(subject: &mut impl 
     assert_eq!(deliverable(30, 1).await, ["d"]);
     assert_eq!(deliverable(60, 10).await, ["d", "a", "b"]);
 
-    let stuck = store.next_delivery(&turns[2].place).await.expect("deliveries are read").expect("one is sending");
+    let stuck = store.next_delivery(turns[2].conversation).await.expect("deliveries are read").expect("one is sending");
     assert_eq!(stuck.state, DeliveryState::Sending);
     change(&*store, DeliveryChange { state: DeliveryState::Refused, ..DeliveryChange::of(&stuck) }).await;
     assert_eq!(deliverable(9, 10).await, ["c"]);
@@ -171,15 +173,20 @@ pub async fn an_attempt_without_a_result_is_found(subject: &mut impl Subject) {
     end(&*store, cut_off, 1, "not_sent").await;
     start(&*store, cut_off, 2).await;
 
-    let interrupted = store.interrupted().await.expect("deliveries are read");
+    let interrupted = store.attempts_left(me()).await.expect("deliveries are read");
     assert_eq!(interrupted.iter().map(|record| record.id).collect::<Vec<_>>(), [cut_off]);
+    let by_its_owner = store.attempts_left(gone()).await.expect("deliveries are read");
+    assert!(by_its_owner.is_empty(), "whoever makes an attempt does not take it up");
+    let last = async |delivery| store.last_attempt(delivery).await.expect("attempts are read");
+    assert_eq!((last(done_with).await, last(cut_off).await), (Some(1), Some(2)));
+    assert_eq!(last(DeliveryId::new(START)).await, None);
     let again = Transition {
-        attempts_started: vec![AttemptStart { delivery: cut_off, number: 2, at: at(5) }],
+        attempts_started: vec![AttemptStart { delivery: cut_off, number: 2, owner: gone(), at: at(5) }],
         ..Transition::default()
     };
     store.commit(again).await.expect_err("an attempt's number is used once");
     end(&*store, cut_off, 2, "delivered").await;
-    assert!(store.interrupted().await.expect("deliveries are read").is_empty());
+    assert!(store.attempts_left(me()).await.expect("deliveries are read").is_empty());
 
     let dossier = store.dossier(turn.id).await.expect("dossiers are read").expect("the turn is there");
     let results: Vec<_> =
@@ -194,9 +201,8 @@ pub async fn parts_come_in_order(subject: &mut impl Subject) {
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
     let part = |part| DeliveryRecord { part, parts: 12, ..turn.delivery(1, "part") };
     done(&*store, deliveries((1..=12).map(part))).await;
-    let records = store.claim_deliveries(turn.id, 1).await.expect("deliveries are read");
+    let records = store.deliveries(turn.id).await.expect("deliveries are read");
     assert_eq!(records.iter().map(|record| record.part).collect::<Vec<_>>(), (1..=12).collect::<Vec<_>>());
-    assert!(store.claim_deliveries(turn.id, 2).await.expect("deliveries are read").is_empty());
 }
 
 /// I3: when a hook's result was fetched is recorded, once.
@@ -225,23 +231,4 @@ async fn fetched(store: &Arc<dyn Store>, turn: &Turn) -> crate::Timestamp {
         store.probe().await.expect("the store writes");
     }
     panic!("the remark never came");
-}
-
-/// A home channel may never have been written to.
-pub async fn a_conversation_can_begin_with_a_delivery(subject: &mut impl Subject) {
-    let store = subject.store();
-    let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
-    let home = chat("home");
-    let there = |claim| DeliveryRecord { conversation: home.clone(), ..turn.delivery(claim, "x") };
-    done(&*store, deliveries([there(1), there(2)])).await;
-    done(&*store, deliveries([there(3)])).await;
-    let next = store.next_delivery(&home).await.expect("deliveries are read").expect("one waits");
-    assert_eq!((next.claim, &next.conversation), (1, &home));
-
-    let answer = Turn::accept(&*store, said(&home, "2")).await;
-    let again = Turn::accept(&*store, said(&home, "3")).await;
-    assert_eq!((answer.conversation, answer.session), (again.conversation, again.session));
-    done(&*store, deliveries([answer.delivery(9, "y")])).await;
-    let next = store.next_delivery(&home).await.expect("deliveries are read").expect("one waits");
-    assert_eq!(next.claim, 1);
 }

@@ -2,7 +2,7 @@
 
 use rejoinder_guard::Event;
 
-use super::{Subject, Turn, at, chat, deliveries, done, said};
+use super::{Subject, Turn, at, chat, deliveries, done, gone, me, said};
 use crate::{
     model::{
         agent::{Line, Speaker},
@@ -32,7 +32,7 @@ pub async fn a_restart_keeps_everything(subject: &mut impl Subject) {
     let name = Some("Ann".to_owned());
     let line = Line { speaker: Speaker::Person, name, text: "hello".to_owned(), at: at(1) };
     let along = Transition {
-        attempts_started: vec![AttemptStart { delivery, number: 1, at: at(2) }],
+        attempts_started: vec![AttemptStart { delivery, number: 1, owner: gone(), at: at(2) }],
         transcript: vec![TranscriptLine { session: running.session, turn: running.id, line: line.clone() }],
         ..Transition::default()
     };
@@ -44,8 +44,8 @@ pub async fn a_restart_keeps_everything(subject: &mut impl Subject) {
     assert_eq!(store.cursor(&channel, "updates").await.expect("cursors are read").as_deref(), Some("5"));
     assert_eq!(store.blocked(at(0)).await.expect("scopes are read"), [blocked]);
     assert_eq!(store.waiting(None, 10).await.expect("turns are read")[0].turn, waiting.id);
-    assert_eq!(store.running(None, 10).await.expect("turns are read"), [running.id]);
-    assert_eq!(store.interrupted().await.expect("deliveries are read")[0].id, delivery);
+    assert_eq!(store.runs_left(me(), None, 10).await.expect("turns are read"), [running.id]);
+    assert_eq!(store.attempts_left(me()).await.expect("deliveries are read")[0].id, delivery);
     assert_eq!(store.transcript(running.session, 10).await.expect("transcripts are read"), [line]);
     let again = super::accept_one(&*store, super::new_turn(said(&chat("a"), "1"))).await;
     assert!(matches!(again, Stored::Duplicate { turn: Some(turn), .. } if turn == waiting.id), "{again:?}");

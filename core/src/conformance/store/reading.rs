@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use rejoinder_guard::{Attachment, Cause, Event, Expectation, Obligation, Outcome, Reply, Rung, SignalKind, Via};
+use rejoinder_guard::{
+    Attachment, CancelledBy, Cause, Event, Expectation, Obligation, Outcome, Reply, Rung, SignalKind, Via,
+};
 
-use super::{START, Subject, Turn, accept_one, at, chat, deliveries, done, new_turn, policy, said};
+use super::{START, Subject, Turn, accept_one, at, chat, deliveries, done, gone, main, me, new_turn, policy, said};
 use crate::{
     model::{
         conversation::{ChannelId, ConversationRef},
@@ -49,22 +51,18 @@ pub async fn what_waits_is_found(subject: &mut impl Subject) {
     let ambient = ambient(&*store, &chat("c"), "ambient").await;
     let waiting = async |after, limit| {
         let mut found = store.waiting(after, limit).await.expect("turns are read");
-        assert!(found.is_sorted_by_key(|found| found.conversation_id));
+        assert!(found.is_sorted_by_key(|found| found.conversation));
         found.sort_by_key(|found| found.turn);
         found
     };
     let oldest = async || waiting(None, 10).await.iter().map(|found| found.turn).collect::<Vec<_>>();
     assert_eq!(oldest().await, [a1.id, b1.id, ambient]);
-    assert!(waiting(None, 10).await.contains(&WaitingTurn {
-        turn: b1.id,
-        conversation: b1.place.clone(),
-        conversation_id: b1.conversation,
-    }));
+    assert!(waiting(None, 10).await.contains(&WaitingTurn { turn: b1.id, conversation: b1.conversation }));
     let (mut paged, mut after) = (Vec::new(), None);
     loop {
         let page = waiting(after, 1).await;
         let [one] = &page[..] else { break assert!(page.is_empty(), "{page:?}") };
-        after = Some(one.conversation_id);
+        after = Some(one.conversation);
         paged.push(one.turn);
     }
     paged.sort();
@@ -95,15 +93,20 @@ pub async fn a_long_line_is_one_row(subject: &mut impl Subject) {
 pub async fn what_runs_is_found(subject: &mut impl Subject) {
     let store = subject.store();
     let [mut first, mut second, third] = turns(&*store, "a").await;
-    assert!(store.running(None, 10).await.expect("turns are read").is_empty());
+    assert!(store.runs_left(me(), None, 10).await.expect("turns are read").is_empty());
     first.begin(&*store).await;
     second.begin(&*store).await;
-    assert_eq!(store.running(None, 10).await.expect("turns are read"), [first.id, second.id]);
-    assert_eq!(store.running(None, 1).await.expect("turns are read"), [first.id]);
-    assert_eq!(store.running(Some(first.id), 10).await.expect("turns are read"), [second.id]);
+    assert_eq!(store.runs_left(me(), None, 10).await.expect("turns are read"), [first.id, second.id]);
+    assert_eq!(store.runs_left(me(), None, 1).await.expect("turns are read"), [first.id]);
+    assert_eq!(store.runs_left(me(), Some(first.id), 10).await.expect("turns are read"), [second.id]);
+    done(&*store, Transition { runs_started: vec![second.run(1)], ..Transition::default() }).await;
+    let by_its_owner = store.runs_left(super::gone(), None, 10).await.expect("turns are read");
+    assert_eq!(by_its_owner, [first.id], "whoever runs a turn does not take it up");
+    let runs = store.runs(second.id).await.expect("runs are read");
+    assert_eq!(runs.iter().map(|run| (run.number, &run.handler)).collect::<Vec<_>>(), [(1, &main())]);
     let stopped = first.on(Event::Failed("no".to_owned()), 2);
     done(&*store, stopped).await;
-    assert_eq!(store.running(None, 10).await.expect("turns are read"), [second.id]);
+    assert_eq!(store.runs_left(me(), None, 10).await.expect("turns are read"), [second.id]);
     assert_eq!(store.waiting(None, 10).await.expect("turns are read").len(), 1, "{}", third.id);
 }
 
@@ -147,7 +150,7 @@ pub async fn what_belongs_to_an_absent_channel_waits(subject: &mut impl Subject)
     done(&*store, deliveries([copy])).await;
     let mut cut_off = turn_on_a_channel_that_goes(&*store, "e").await;
     let begun = cut_off.answer(&*store, "hello").await;
-    let attempt = AttemptStart { delivery: begun, number: 1, at: at(3) };
+    let attempt = AttemptStart { delivery: begun, number: 1, owner: super::gone(), at: at(3) };
     done(&*store, Transition { attempts_started: vec![attempt], ..Transition::default() }).await;
     let [there] = turns(&*store, "there").await;
 
@@ -163,10 +166,10 @@ pub async fn what_belongs_to_an_absent_channel_waits(subject: &mut impl Subject)
     let found = store.waiting(None, 10).await.expect("turns are read");
     assert_eq!(found.iter().map(|found| found.turn).collect::<Vec<_>>(), [there.id]);
     assert!(store.next_waiting(waiting.conversation).await.expect("turns are read").is_none());
-    assert!(store.running(None, 10).await.expect("turns are read").is_empty());
+    assert!(store.runs_left(me(), None, 10).await.expect("turns are read").is_empty());
     assert_eq!(store.due(at(100_000), 10).await.expect("turns are read"), [there.id]);
-    assert_eq!(store.deliverable(at(100_000), 10).await.expect("deliveries are read"), []);
-    assert_eq!(store.interrupted().await.expect("deliveries are read"), []);
+    assert_eq!(store.deliverable(at(100_000), None, 10).await.expect("deliveries are read"), []);
+    assert_eq!(store.attempts_left(me()).await.expect("deliveries are read"), []);
     assert_eq!(store.next_wake().await.expect("it is read"), there.obligation.wake_at());
     let list = async |state| {
         let filter = TurnFilter { state: Some(state), now: Some(at(100_000)), limit: 10, ..TurnFilter::default() };
@@ -183,11 +186,11 @@ pub async fn what_belongs_to_an_absent_channel_waits(subject: &mut impl Subject)
 
     assert_eq!(store.set_channels(&[here, gone]).await.expect("written"), []);
     assert_eq!(store.waiting(None, 10).await.expect("turns are read").len(), 2);
-    assert_eq!(store.running(None, 10).await.expect("turns are read"), [running.id]);
-    assert_eq!(store.deliverable(at(100_000), 10).await.expect("deliveries are read").len(), 3);
-    let interrupted = store.interrupted().await.expect("deliveries are read");
+    assert_eq!(store.runs_left(me(), None, 10).await.expect("turns are read"), [running.id]);
+    assert_eq!(store.deliverable(at(100_000), None, 10).await.expect("deliveries are read").len(), 3);
+    let interrupted = store.attempts_left(me()).await.expect("deliveries are read");
     assert_eq!(interrupted.iter().map(|one| one.id).collect::<Vec<_>>(), [begun]);
-    assert_eq!(store.next_delivery(&claimed.place).await.expect("readable").map(|one| one.id), Some(delivery));
+    assert_eq!(store.next_delivery(claimed.conversation).await.expect("readable").map(|one| one.id), Some(delivery));
     assert_eq!(list(TurnListState::Absent).await, []);
     assert_eq!(store.backlog().await.expect("the backlog is read").absent, 0);
 }
@@ -219,7 +222,7 @@ pub async fn what_is_open_is_found(subject: &mut impl Subject) {
     let delivery = first.answer(&*store, "yes").await;
     assert_eq!(open(&first).await, [first.id, second.id, third.id, ambient]);
     first.settle(&*store, delivery).await;
-    let cancelled = third.on(Event::Cancelled { by: second.id.to_string() }, 4);
+    let cancelled = third.on(Event::Cancelled { by: CancelledBy::Turn(second.id.to_string()) }, 4);
     done(&*store, cancelled).await;
     assert_eq!(open(&first).await, [second.id, ambient]);
     assert_eq!(open(&elsewhere).await, [elsewhere.id]);
@@ -286,7 +289,7 @@ pub async fn a_view_shows_the_latest_signal(subject: &mut impl Subject) {
     };
     let via = Via::Fallback { cause: Cause::Silent, rung: Rung::Say("silent".to_owned()) };
     let answer = DeliveryRecord {
-        action: Action::Edit { message: "m".to_owned(), content },
+        action: Action::Edit { message: "m".to_owned(), content, reply_to: None },
         state: DeliveryState::Delivered,
         via,
         created_at: at(30),
@@ -415,7 +418,7 @@ pub async fn a_list_can_be_narrowed(subject: &mut impl Subject) {
     let summaries = store.list_turns(&every()).await.expect("lists are read");
     let summary = summaries.iter().find(|summary| summary.turn_id == settled.id).expect("it is listed");
     assert_eq!((summary.conversation_id, &summary.conversation), (settled.conversation, &settled.place));
-    assert_eq!((summary.accepted_at, &*summary.agent, summary.owed), (START, "main", true));
+    assert_eq!((summary.accepted_at, &summary.handler, summary.owed), (START, &main(), true));
     assert_eq!((&*summary.state, summary.status), ("settled", TurnStatus::Answered));
     assert_eq!((summary.signal, &summary.fallback), (Some(SignalKind::Reply), &None));
     assert_eq!((summary.wake_at, summary.ended_at), (None, Some(at(3))));
@@ -445,7 +448,7 @@ pub async fn a_dossier_holds_everything(subject: &mut impl Subject) {
     let delivery = turn.answer(&*store, "yes").await;
     let along = Transition {
         runs_started: vec![turn.run(1)],
-        attempts_started: vec![AttemptStart { delivery, number: 1, at: at(3) }],
+        attempts_started: vec![AttemptStart { delivery, number: 1, owner: gone(), at: at(3) }],
         audit: vec![AuditEntry {
             turn: turn.id,
             at: at(3),

@@ -6,10 +6,10 @@ use rejoinder_guard::Obligation;
 
 use crate::{
     model::{
-        agent::AgentName,
         conversation::ChannelId,
         event::InboundEvent,
         ids::{ConversationId, EventId, SessionId, TurnId},
+        turn::Handler,
     },
     ports::store::transition::RunStart,
 };
@@ -30,13 +30,13 @@ pub struct NewEvent {
 pub struct NewTurn {
     /// Its id.
     pub id: TurnId,
-    /// The agent it was routed to.
-    pub agent: AgentName,
+    /// Who answers it.
+    pub handler: Handler,
     /// What is owed; stored at version 1.
     pub obligation: Obligation,
     /// The run that starts with it, when its conversation is free.
     pub run: Option<RunStart>,
-    /// The id its conversation gets, if it is new.
+    /// The id its conversation gets, if nothing was said there before.
     pub conversation: ConversationId,
     /// The id its conversation's first session gets, if it is new.
     pub session: SessionId,

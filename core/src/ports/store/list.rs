@@ -4,9 +4,9 @@ use rejoinder_guard::{SignalKind, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    agent::AgentName,
     conversation::{ChannelId, ConversationRef},
     ids::{ConversationId, TurnId},
+    turn::Handler,
     view::{FallbackView, TurnStatus},
 };
 
@@ -58,8 +58,9 @@ pub struct TurnSummary {
     pub conversation: ConversationRef,
     /// When it was accepted.
     pub accepted_at: Timestamp,
-    /// The agent it was routed to.
-    pub agent: AgentName,
+    /// Who answers it.
+    #[serde(flatten)]
+    pub handler: Handler,
     /// Whether an answer is owed.
     pub owed: bool,
     /// Where its obligation stands: `open`, `claimed`, `deferred`, `settled`, `merged`, `undeliverable`.

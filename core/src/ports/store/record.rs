@@ -4,12 +4,12 @@ use rejoinder_guard::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{
-    agent::{AgentName, Usage},
+    agent::Usage,
     conversation::{ChannelId, ConversationRef},
     delivery::Scope,
     ids::{ConversationId, DeliveryId, TurnId},
     stored_delivery::DeliveryRecord,
-    turn::TurnRecord,
+    turn::{Handler, TurnRecord},
 };
 
 /// A conversation with turns that wait for a run.
@@ -17,10 +17,8 @@ use crate::model::{
 pub struct WaitingTurn {
     /// The oldest of them.
     pub turn: TurnId,
-    /// Its conversation.
-    pub conversation: ConversationRef,
-    /// Its conversation's id.
-    pub conversation_id: ConversationId,
+    /// The conversation.
+    pub conversation: ConversationId,
 }
 
 /// A run, as it is stored.
@@ -28,8 +26,9 @@ pub struct WaitingTurn {
 pub struct RunRecord {
     /// Which run of the turn, counted from 1.
     pub number: u32,
-    /// The agent.
-    pub agent: AgentName,
+    /// Who answered.
+    #[serde(flatten)]
+    pub handler: Handler,
     /// When it started.
     pub started_at: Timestamp,
     /// When it ended.

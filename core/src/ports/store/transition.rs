@@ -4,17 +4,17 @@ use rejoinder_guard::{Obligation, Timestamp};
 
 use crate::{
     model::{
-        agent::{AgentName, Line, Usage},
+        agent::{Line, Usage},
         delivery::Action,
-        ids::{ConversationId, DeliveryId, SessionId, TurnId},
+        ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
         stored_delivery::{DeliveryRecord, DeliveryState},
-        turn::Version,
+        turn::{Handler, Version},
     },
     ports::store::record::AuditEntry,
 };
 
 /// Things that happen together or not at all.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transition {
     /// The obligations that change; the transition happens only if every one is at its expected version.
     pub turns: Vec<TurnChange>,
@@ -40,8 +40,16 @@ pub struct Transition {
     pub audit: Vec<AuditEntry>,
 }
 
+impl Transition {
+    /// Whether nothing happens.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// A change of what is owed for one turn.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TurnChange {
     /// The turn.
     pub turn: TurnId,
@@ -64,7 +72,7 @@ pub enum Commit {
 
 /// A delivery to insert, in the order of its conversation. Only the outbox makes one, from what the
 /// guard cleared.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct NewDelivery {
     record: DeliveryRecord,
 }
@@ -140,6 +148,8 @@ pub struct AttemptStart {
     pub delivery: DeliveryId,
     /// Which attempt, counted from 1; unique within the delivery.
     pub number: u32,
+    /// The process that makes it.
+    pub owner: OwnerId,
     /// When.
     pub at: Timestamp,
 }
@@ -166,8 +176,10 @@ pub struct RunStart {
     pub turn: TurnId,
     /// Which run of the turn, counted from 1 over all agents.
     pub number: u32,
-    /// The agent.
-    pub agent: AgentName,
+    /// Who answers.
+    pub handler: Handler,
+    /// The process that it runs in.
+    pub owner: OwnerId,
     /// When.
     pub at: Timestamp,
 }

@@ -1,18 +1,19 @@
 //! Deliveries, and what holds them up.
 
 use rejoinder_core::{
-    ChannelId, ConversationRef, StoreError, Timestamp, TurnId,
+    ChannelId, ConversationId, DeliveryId, OwnerId, StoreError, Timestamp, TurnId,
     store::{BlockedScope, DeliveryRecord},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
 
-use super::{Columns, store_error, thread};
+use super::columns::Columns;
+use crate::sqlite::error::store_error;
 
 /// `select` of whole delivery records, `d` joined with its conversation.
 macro_rules! select_deliveries {
     ($rest:literal) => {
         concat!(
-            "select d.id, d.turn_id, d.claim, d.part, d.parts, c.channel, c.chat, c.thread, d.class, d.signal, d.via, ",
+            "select d.id, d.turn_id, d.claim, d.part, d.parts, d.conversation_id, c.channel, c.chat, c.thread, d.class, d.signal, d.via, ",
             "d.is_copy, d.action, d.state, d.attempts, d.next_attempt_at, d.labelled, d.message_ids, d.error, ",
             "d.created_at, d.delivered_at, d.fetched_at ",
             $rest
@@ -23,62 +24,66 @@ pub(super) use select_deliveries;
 
 pub(in crate::sqlite) async fn next_delivery(
     pool: &SqlitePool,
-    conversation: &ConversationRef,
+    conversation: ConversationId,
 ) -> Result<Option<DeliveryRecord>, StoreError> {
     let sql = select_deliveries!(
-        "from conversations as c cross join deliveries as d on d.conversation_id = c.id
-        where c.channel = ? and c.chat = ? and c.thread = ? and d.state in ('pending', 'sending')
+        "from deliveries as d cross join conversations as c on c.id = d.conversation_id
+        where d.conversation_id = ? and d.state in ('pending', 'sending')
         order by d.seq limit 1"
     );
-    let row = sqlx::query(sql)
-        .bind(conversation.channel.as_str())
-        .bind(&*conversation.chat)
-        .bind(thread(conversation))
-        .fetch_optional(pool)
-        .await
-        .map_err(store_error)?;
+    let row = sqlx::query(sql).bind(conversation.as_uuid()).fetch_optional(pool).await.map_err(store_error)?;
     row.as_ref().map(delivery).transpose()
 }
 
 pub(in crate::sqlite) async fn deliverable(
     pool: &SqlitePool,
     now: Timestamp,
+    channel: Option<&ChannelId>,
     limit: u32,
-) -> Result<Vec<ConversationRef>, StoreError> {
+) -> Result<Vec<ConversationId>, StoreError> {
     let sql = "
-        select c.channel, c.chat, c.thread
+        select d.conversation_id
         from deliveries as d cross join conversations as c on c.id = d.conversation_id
-        where d.state = 'pending' and d.absent = 0 and d.next_attempt_at <= ? and not exists (
-            select 1 from deliveries as e
-            where e.conversation_id = d.conversation_id and e.state in ('pending', 'sending') and e.seq < d.seq)
+        where d.state = 'pending' and d.absent = 0 and d.next_attempt_at <= ?1 and (?2 is null or c.channel = ?2)
+            and not exists (
+                select 1 from deliveries as e
+                where e.conversation_id = d.conversation_id and e.state in ('pending', 'sending') and e.seq < d.seq)
         order by d.next_attempt_at
-        limit ?";
-    let rows = sqlx::query(sql).bind(now.as_millis()).bind(limit).fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(Columns::conversation).collect()
+        limit ?3";
+    let query = sqlx::query(sql).bind(now.as_millis()).bind(channel.map(ChannelId::as_str)).bind(limit);
+    let rows = query.fetch_all(pool).await.map_err(store_error)?;
+    rows.iter().map(|row| row.id("conversation_id")).collect()
 }
 
-pub(in crate::sqlite) async fn interrupted(pool: &SqlitePool) -> Result<Vec<DeliveryRecord>, StoreError> {
-    let sql = select_deliveries!(
-        "from deliveries as d join conversations as c on c.id = d.conversation_id
-        where d.id in (select delivery_id from attempts where ended_at is null) and d.absent = 0
-        order by d.conversation_id, d.seq"
-    );
-    let rows = sqlx::query(sql).fetch_all(pool).await.map_err(store_error)?;
-    rows.iter().map(delivery).collect()
-}
-
-pub(in crate::sqlite) async fn claim_deliveries(
+pub(in crate::sqlite) async fn attempts_left(
     pool: &SqlitePool,
-    turn: TurnId,
-    claim: u32,
+    owner: OwnerId,
 ) -> Result<Vec<DeliveryRecord>, StoreError> {
     let sql = select_deliveries!(
         "from deliveries as d join conversations as c on c.id = d.conversation_id
-        where d.turn_id = ? and d.claim = ?
-        order by d.part, d.is_copy, d.seq"
+        where d.id in (select delivery_id from attempts where ended_at is null and owner <> ?) and d.absent = 0
+        order by d.conversation_id, d.seq"
     );
-    let rows = sqlx::query(sql).bind(turn.as_uuid()).bind(claim).fetch_all(pool).await.map_err(store_error)?;
+    let rows = sqlx::query(sql).bind(owner.as_uuid()).fetch_all(pool).await.map_err(store_error)?;
     rows.iter().map(delivery).collect()
+}
+
+pub(in crate::sqlite) async fn deliveries(pool: &SqlitePool, turn: TurnId) -> Result<Vec<DeliveryRecord>, StoreError> {
+    let sql = select_deliveries!(
+        "from deliveries as d join conversations as c on c.id = d.conversation_id
+        where d.turn_id = ?
+        order by d.claim, d.part, d.is_copy, d.seq"
+    );
+    let rows = sqlx::query(sql).bind(turn.as_uuid()).fetch_all(pool).await.map_err(store_error)?;
+    rows.iter().map(delivery).collect()
+}
+
+pub(in crate::sqlite) async fn last_attempt(
+    pool: &SqlitePool,
+    delivery: DeliveryId,
+) -> Result<Option<u32>, StoreError> {
+    let sql = "select max(number) from attempts where delivery_id = ?";
+    sqlx::query_scalar(sql).bind(delivery.as_uuid()).fetch_one(pool).await.map_err(store_error)
 }
 
 pub(in crate::sqlite) async fn blocked(pool: &SqlitePool, now: Timestamp) -> Result<Vec<BlockedScope>, StoreError> {
@@ -103,6 +108,7 @@ pub(super) fn delivery(row: &SqliteRow) -> Result<DeliveryRecord, StoreError> {
         claim: row.value("claim")?,
         part: row.value("part")?,
         parts: row.value("parts")?,
+        conversation_id: row.id("conversation_id")?,
         conversation: row.conversation()?,
         class: row.name("class")?,
         signal: row.name("signal")?,

@@ -6,7 +6,8 @@ use rejoinder_core::{
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
 
-use super::{Columns, store_error};
+use super::columns::Columns;
+use crate::sqlite::error::store_error;
 
 pub(in crate::sqlite) async fn list(
     pool: &SqlitePool,
@@ -31,7 +32,7 @@ pub(in crate::sqlite) async fn list(
         }
     };
     let mut sql = QueryBuilder::<Sqlite>::new(
-        "select t.id, t.conversation_id, c.channel, c.chat, c.thread, t.accepted_at, t.agent, o.owed, o.state, o.wake_at,
+        "select t.id, t.conversation_id, c.channel, c.chat, c.thread, t.accepted_at, t.agent, t.command, o.owed, o.state, o.wake_at,
         o.ended_at, o.body from ",
     );
     sql.push(from).push(" cross join conversations as c on c.id = t.conversation_id where t.id < ");
@@ -103,7 +104,7 @@ fn summary(row: &SqliteRow) -> Result<TurnSummary, StoreError> {
         conversation_id: row.id("conversation_id")?,
         conversation: row.conversation()?,
         accepted_at: row.at("accepted_at")?,
-        agent: row.value::<String>("agent")?.into(),
+        handler: row.handler()?,
         owed: row.value("owed")?,
         state: row.value("state")?,
         status: TurnStatus::of(&obligation),

@@ -3,23 +3,22 @@
 use std::sync::Arc;
 
 use rejoinder_core::{
-    ConversationId, InboundEvent, Line, SessionId, StoreError, Timestamp, TurnId,
+    ConversationId, InboundEvent, Line, OwnerId, SessionId, StoreError, Timestamp, TurnId,
     store::{AttemptRecord, AuditEntry, Dossier, RunRecord, TurnRecord, WaitingTurn},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
 
 use super::{
-    Columns,
+    columns::Columns,
     deliveries::{delivery, select_deliveries},
-    store_error,
 };
-use crate::sqlite::stored::Details;
+use crate::sqlite::{error::store_error, stored::Details};
 
 /// `select` of whole turn records, `o` (the obligation) joined with `t` (the turn) and `e` (the event).
 macro_rules! select_turns {
     ($rest:literal) => {
         concat!(
-            "select t.id, o.version, o.body, o.ended_at, t.conversation_id, t.session_id, t.agent, t.accepted_at, ",
+            "select t.id, o.version, o.body, o.ended_at, t.conversation_id, t.session_id, t.agent, t.command, t.accepted_at, ",
             "(select count(*) from runs as r where r.turn_id = t.id) as runs, ",
             "exists (select 1 from transcript as l where l.session_id = t.session_id) as has_history, ",
             "e.channel, e.chat, e.thread, e.external_id, e.revision, e.text, e.details, e.raw, e.received_at ",
@@ -69,33 +68,37 @@ pub(in crate::sqlite) async fn waiting(
             from line where line.conversation_id is not null
             limit ?2
         )
-        select c.id as conversation_id, c.channel, c.chat, c.thread, (
+        select line.conversation_id, (
             select o.turn_id from obligations as o indexed by obligations_waiting
-            where o.work = 'waiting' and o.absent = 0 and o.conversation_id = c.id order by o.turn_id limit 1) as turn_id
-        from line cross join conversations as c on c.id = line.conversation_id
-        order by c.id";
+            where o.work = 'waiting' and o.absent = 0 and o.conversation_id = line.conversation_id
+            order by o.turn_id limit 1) as turn_id
+        from line where line.conversation_id is not null
+        order by line.conversation_id";
     let after = after.map_or(uuid::Uuid::nil(), ConversationId::as_uuid);
     let rows = sqlx::query(sql).bind(after).bind(limit).fetch_all(pool).await.map_err(store_error)?;
-    let turn = |row: &SqliteRow| {
-        Ok(WaitingTurn {
-            turn: row.id("turn_id")?,
-            conversation: row.conversation()?,
-            conversation_id: row.id("conversation_id")?,
-        })
-    };
+    let turn = |row: &SqliteRow| Ok(WaitingTurn { turn: row.id("turn_id")?, conversation: row.id("conversation_id")? });
     rows.iter().map(turn).collect()
 }
 
-pub(in crate::sqlite) async fn running(
+pub(in crate::sqlite) async fn runs_left(
     pool: &SqlitePool,
+    owner: OwnerId,
     after: Option<TurnId>,
     limit: u32,
 ) -> Result<Vec<TurnId>, StoreError> {
     let sql = "
-        select turn_id from obligations indexed by obligations_running
-        where work = 'running' and absent = 0 and turn_id > ? order by turn_id limit ?";
-    let rows = sqlx::query(sql).bind(id_after(after)).bind(limit).fetch_all(pool).await.map_err(store_error)?;
+        select o.turn_id from obligations as o indexed by obligations_running
+        where o.work = 'running' and o.absent = 0 and o.turn_id > ? and not exists (
+            select 1 from runs as r where r.turn_id = o.turn_id and r.ended_at is null and r.owner = ?)
+        order by o.turn_id limit ?";
+    let query = sqlx::query(sql).bind(id_after(after)).bind(owner.as_uuid()).bind(limit);
+    let rows = query.fetch_all(pool).await.map_err(store_error)?;
     rows.iter().map(|row| row.id("turn_id")).collect()
+}
+
+pub(in crate::sqlite) async fn runs(pool: &SqlitePool, turn: TurnId) -> Result<Vec<RunRecord>, StoreError> {
+    let query = sqlx::query("select * from runs where turn_id = ? order by number").bind(turn.as_uuid());
+    query.fetch_all(pool).await.map_err(store_error)?.iter().map(run).collect()
 }
 
 pub(in crate::sqlite) async fn open_turns(
@@ -227,7 +230,7 @@ fn record(row: &SqliteRow) -> Result<TurnRecord, StoreError> {
         obligation: row.json("body")?,
         conversation: row.id("conversation_id")?,
         session: row.id("session_id")?,
-        agent: row.value::<String>("agent")?.into(),
+        handler: row.handler()?,
         runs: row.value("runs")?,
         has_history: row.value("has_history")?,
         event: Arc::new(event(row)?),
@@ -260,7 +263,7 @@ pub(in crate::sqlite) fn event(row: &SqliteRow) -> Result<InboundEvent, StoreErr
 fn run(row: &SqliteRow) -> Result<RunRecord, StoreError> {
     Ok(RunRecord {
         number: row.value("number")?,
-        agent: row.value::<String>("agent")?.into(),
+        handler: row.handler()?,
         started_at: row.at("started_at")?,
         ended_at: row.at_maybe("ended_at")?,
         end: row.value("ending")?,

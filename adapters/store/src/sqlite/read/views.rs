@@ -8,11 +8,10 @@ use rejoinder_core::{
 use sqlx::{SqliteConnection, SqlitePool, sqlite::SqliteRow};
 
 use super::{
-    Columns,
+    columns::{Columns, thread},
     deliveries::{delivery, select_deliveries},
-    store_error, thread,
 };
-use crate::sqlite::stored::Details;
+use crate::sqlite::{error::store_error, stored::Details};
 
 /// `select` of what a view shows of a turn itself.
 macro_rules! select_views {

@@ -3,7 +3,7 @@
 use rejoinder_core::{ChannelId, StoreError, store::AbsentChannel};
 use sqlx::{Row, SqliteConnection, sqlite::SqliteRow};
 
-use super::store_error;
+use crate::sqlite::error::store_error;
 
 /// Marks what is not done yet by whether its channel is among `channels`; returns the channels that are not, with how
 /// much waits for each.

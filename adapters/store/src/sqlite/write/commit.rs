@@ -3,14 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use rejoinder_core::{
-    ConversationId, ConversationRef, DeliveryId, StoreError, Timestamp, TurnId,
-    store::{Commit, NewSession, RunEnd, RunStart, Transition, TurnChange},
+    ConversationId, DeliveryId, StoreError, TurnId,
+    store::{Commit, NewSession, Transition, TurnChange},
 };
 use sqlx::{Row, SqliteConnection, sqlite::SqliteRow};
 use uuid::Uuid;
 
-use super::{Statement, accept::INSERT_SESSIONS, reference, store_error};
-use crate::sqlite::stored::ObligationColumns;
+use super::{rows::Statement, runs, sessions::INSERT_SESSIONS};
+use crate::sqlite::{error::store_error, stored::ObligationColumns};
 
 /// Carries out transitions. Those on the same turn or delivery happen in order.
 pub(super) async fn all(
@@ -142,8 +142,8 @@ async fn write(connection: &mut SqliteConnection, transitions: &[&Transition]) -
         })
         .await?;
     write_attempts(connection, transitions).await?;
-    start_runs(connection, &all_of(transitions, |transition| &transition.runs_started)).await?;
-    end_runs(connection, &all_of(transitions, |transition| &transition.runs_ended)).await?;
+    runs::start(connection, &all_of(transitions, |transition| &transition.runs_started)).await?;
+    runs::end(connection, &all_of(transitions, |transition| &transition.runs_ended)).await?;
     WRITE_TRANSCRIPT
         .on(connection, &all_of(transitions, |transition| &transition.transcript), |line, values| {
             values.id(line.session.as_uuid()).id(line.turn.as_uuid());
@@ -175,7 +175,7 @@ async fn write_attempts(connection: &mut SqliteConnection, transitions: &[&Trans
     let started = all_of(transitions, |transition| &transition.attempts_started);
     INSERT_ATTEMPTS
         .on_each(connection, "attempts", &started, |attempt, values| {
-            values.id(attempt.delivery.as_uuid()).add(attempt.number).at(attempt.at);
+            values.id(attempt.delivery.as_uuid()).add(attempt.number).id(attempt.owner.as_uuid()).at(attempt.at);
         })
         .await?;
     let ended = all_of(transitions, |transition| &transition.attempts_ended);
@@ -187,84 +187,35 @@ async fn write_attempts(connection: &mut SqliteConnection, transitions: &[&Trans
         .await
 }
 
-pub(super) async fn start_runs(connection: &mut SqliteConnection, runs: &[&RunStart]) -> Result<(), StoreError> {
-    INSERT_RUNS
-        .on_each(connection, "runs", runs, |run, values| {
-            values.id(run.turn.as_uuid()).add(run.number).add(&*run.agent).at(run.at);
-        })
-        .await
-}
-
-async fn end_runs(connection: &mut SqliteConnection, runs: &[&RunEnd]) -> Result<(), StoreError> {
-    END_RUNS
-        .on_each(connection, "runs", runs, |run, values| {
-            values.id(run.turn.as_uuid()).add(run.number).at(run.at).add(&*run.end).add(run.detail.as_deref());
-            values.json_maybe(run.usage.as_ref());
-        })
-        .await
-}
-
 /// Inserts deliveries, each after all earlier ones of its conversation.
 async fn insert_deliveries(connection: &mut SqliteConnection, transitions: &[&Transition]) -> Result<(), StoreError> {
     let new = all_of(transitions, |transition| &transition.deliveries);
-    let mut index = HashMap::new();
-    let mut refs: Vec<(i64, &ConversationRef, Timestamp)> = Vec::new();
-    for delivery in &new {
-        let record = delivery.record();
-        index.entry(&record.conversation).or_insert_with(|| {
-            let number = refs.len();
-            refs.push((i64::try_from(number).unwrap_or(i64::MAX), &record.conversation, record.created_at));
-            number
-        });
-    }
-    let answers = SELECT_LINES
-        .answers(connection, &refs, |(number, conversation, _), values| {
-            values.add(*number);
-            reference(values, conversation);
+    let conversations: HashSet<ConversationId> = new.iter().map(|delivery| delivery.record().conversation_id).collect();
+    let answers = SELECT_LATEST
+        .answers(connection, &Vec::from_iter(conversations), |conversation, values| {
+            values.id(conversation.as_uuid());
         })
         .await?;
-    let mut lines: Vec<Option<(ConversationId, i64)>> = vec![None; refs.len()];
+    let mut latest: HashMap<Uuid, i64> = HashMap::with_capacity(answers.len());
     for row in answers {
-        let number = usize::try_from(row.try_get::<i64, _>(0).map_err(store_error)?).unwrap_or(usize::MAX);
-        let conversation: Uuid = row.try_get(1).map_err(store_error)?;
-        if let Some(line) = lines.get_mut(number) {
-            *line = Some((conversation.into(), row.try_get(2).map_err(store_error)?));
-        }
+        latest.insert(row.try_get(0).map_err(store_error)?, row.try_get(1).map_err(store_error)?);
     }
-    // A conversation where nobody has spoken yet: the first that it has is from us.
-    let mut unknown: Vec<(ConversationId, &ConversationRef, Timestamp)> = Vec::new();
-    for (line, (_, conversation, at)) in lines.iter_mut().zip(&refs) {
-        if line.is_none() {
-            let id = ConversationId::new(*at);
-            unknown.push((id, conversation, *at));
-            *line = Some((id, 0));
-        }
-    }
-    INSERT_CONVERSATIONS
-        .on_each(connection, "conversations", &unknown, |(id, conversation, at), values| {
-            values.id(id.as_uuid());
-            reference(values, conversation);
-            values.at(*at);
-        })
-        .await?;
-
     let placed = new.iter().map(|delivery| {
         let record = delivery.record();
-        let line = lines[index[&record.conversation]].as_mut();
-        let (conversation, seq) = line.expect("every conversation was found or made");
+        let seq = latest.entry(record.conversation_id.as_uuid()).or_default();
         *seq += 1;
-        (record, *conversation, *seq)
+        (record, *seq)
     });
     let placed: Vec<_> = placed.collect();
     INSERT_DELIVERIES
-        .on_each(connection, "deliveries", &placed, |(record, conversation, seq), values| {
+        .on_each(connection, "deliveries", &placed, |(record, seq), values| {
             values
                 .id(record.id.as_uuid())
                 .id(record.turn.as_uuid())
                 .add(record.claim)
                 .add(record.part)
                 .add(record.parts)
-                .id(conversation.as_uuid())
+                .id(record.conversation_id.as_uuid())
                 .add(*seq)
                 .name(record.class)
                 .add(record.signal.as_str())
@@ -315,15 +266,10 @@ static WITHDRAW: Statement = Statement::new(
     where deliveries.turn_id = r.turn_id and deliveries.claim = r.claim and deliveries.state = 'pending'",
 );
 
-static SELECT_LINES: Statement = Statement::new(
-    "with r (number, channel, chat, thread) as ({rows})
-    select r.number, c.id, coalesce((select max(d.seq) from deliveries as d where d.conversation_id = c.id), 0)
-    from r cross join conversations as c on c.channel = r.channel and c.chat = r.chat and c.thread = r.thread",
-);
-
-static INSERT_CONVERSATIONS: Statement = Statement::new(
-    "with r (id, channel, chat, thread, created_at) as ({rows})
-    insert into conversations (id, channel, chat, thread, created_at) select * from r where id is not null",
+static SELECT_LATEST: Statement = Statement::new(
+    "with r (conversation_id) as ({rows})
+    select r.conversation_id, coalesce((select max(d.seq) from deliveries as d where d.conversation_id = r.conversation_id), 0)
+    from r where r.conversation_id is not null",
 );
 
 static INSERT_DELIVERIES: Statement = Statement::new(
@@ -346,8 +292,8 @@ static CHANGE_DELIVERIES: Statement = Statement::new(
 );
 
 static INSERT_ATTEMPTS: Statement = Statement::new(
-    "with r (delivery_id, number, started_at) as ({rows})
-    insert into attempts (delivery_id, number, started_at) select * from r where delivery_id is not null",
+    "with r (delivery_id, number, owner, started_at) as ({rows})
+    insert into attempts (delivery_id, number, owner, started_at) select * from r where delivery_id is not null",
 );
 
 static END_ATTEMPTS: Statement = Statement::new(
@@ -355,18 +301,6 @@ static END_ATTEMPTS: Statement = Statement::new(
     update attempts set ended_at = r.ended_at, result = r.result, detail = r.detail
     from r
     where attempts.delivery_id = r.delivery_id and attempts.number = r.number",
-);
-
-static INSERT_RUNS: Statement = Statement::new(
-    "with r (turn_id, number, agent, started_at) as ({rows})
-    insert into runs (turn_id, number, agent, started_at) select * from r where turn_id is not null",
-);
-
-static END_RUNS: Statement = Statement::new(
-    "with r (turn_id, number, ended_at, ending, detail, usage) as ({rows})
-    update runs set ended_at = r.ended_at, ending = r.ending, detail = r.detail, usage = r.usage
-    from r
-    where runs.turn_id = r.turn_id and runs.number = r.number",
 );
 
 static WRITE_TRANSCRIPT: Statement = Statement::new(

@@ -8,16 +8,19 @@ mod accept;
 mod amend;
 mod channels;
 mod commit;
+mod insert;
 mod pick;
 mod rows;
+mod runs;
+mod sessions;
 
-use rejoinder_core::{ConversationRef, StoreError};
+use rejoinder_core::StoreError;
 use sqlx::SqliteConnection;
 
 use self::rows::{Statement, Values};
 use super::{
     error::store_error,
-    writer::{Outcome, Work},
+    work::{Outcome, Work},
 };
 
 /// Carries out `works` on a connection that is in a transaction. The outcomes are in their order.
@@ -74,9 +77,3 @@ static FETCHED: Statement = Statement::new(
     update deliveries set fetched_at = r.at from r
     where deliveries.turn_id = r.turn_id and deliveries.state = 'delivered' and deliveries.fetched_at is null",
 );
-
-/// Binds what a conversation is looked up by.
-fn reference(values: &mut Values, conversation: &ConversationRef) {
-    let thread = conversation.thread.as_deref().unwrap_or("");
-    values.add(conversation.channel.as_str()).add(&*conversation.chat).add(thread);
-}

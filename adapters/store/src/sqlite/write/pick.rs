@@ -6,7 +6,8 @@ use rejoinder_core::{
 };
 use sqlx::{Row, SqliteConnection};
 
-use super::{amend::as_it_is, store_error};
+use super::insert;
+use crate::sqlite::error::store_error;
 
 /// The question that an event would open a turn by picking from.
 pub(super) fn question(new: &NewEvent) -> Option<TurnId> {
@@ -28,11 +29,11 @@ pub(super) async fn accept(
         None => Some(Stored::Kept),
     };
     if let Some(refused) = refused {
-        let stored = as_it_is(connection, &NewEvent { turn: None, ..new.clone() }).await?;
+        let stored = insert::one(connection, &NewEvent { turn: None, ..new.clone() }).await?;
         // The first pick may come again: it is what it was.
         return Ok(if stored == Stored::Kept { refused } else { stored });
     }
-    let stored = as_it_is(connection, new).await?;
+    let stored = insert::one(connection, new).await?;
     if let (Stored::Turn { .. }, Some(turn)) = (&stored, &new.turn) {
         let query = sqlx::query("update turns set picked = ? where id = ?").bind(turn.id.as_uuid());
         query.bind(question.as_uuid()).execute(connection).await.map_err(store_error)?;

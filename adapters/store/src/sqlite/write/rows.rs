@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use rejoinder_core::{StoreError, Timestamp};
+use rejoinder_core::{ConversationRef, StoreError, Timestamp};
 use serde::Serialize;
 use sqlx::{
     Arguments, AssertSqlSafe, Encode, Sqlite, SqliteConnection, Type,
@@ -10,7 +10,7 @@ use sqlx::{
 };
 use uuid::Uuid;
 
-use super::store_error;
+use crate::sqlite::error::store_error;
 
 /// A statement is prepared for 1, 2, 4, … rows, up to two to the power of this less one.
 const SIZES: usize = 7;
@@ -122,6 +122,12 @@ impl Values {
 
     pub(super) fn id(&mut self, id: Uuid) -> &mut Self {
         self.add(id)
+    }
+
+    /// The three columns that an address is looked up by.
+    pub(super) fn address(&mut self, address: &ConversationRef) -> &mut Self {
+        let thread = address.thread.as_deref().unwrap_or("");
+        self.add(address.channel.as_str()).add(&*address.chat).add(thread)
     }
 
     pub(super) fn at(&mut self, at: Timestamp) -> &mut Self {

@@ -18,7 +18,10 @@ create table conversations (
     created_at integer not null
 ) strict, without rowid;
 
-create unique index conversations_by_ref on conversations (channel, chat, thread);
+create unique index conversations_by_address on conversations (channel, chat, thread);
+-- A session and its conversation refer to each other, so one of them is checked at the commit. For each
+-- new session SQLite then looks for the conversations that wait for it.
+create index conversations_by_session on conversations (session_id);
 
 create table sessions (
     id blob not null primary key,
@@ -47,8 +50,11 @@ create table turns (
     event_id blob not null references events (id),
     conversation_id blob not null references conversations (id),
     session_id blob not null references sessions (id),
-    agent text not null,
-    accepted_at integer not null
+    agent text,                     -- who answers: an agent, or the gateway with a command
+    command text,
+    accepted_at integer not null,
+    picked blob,                    -- the turn that the first pick opened, where this one was answered with a question
+    check ((agent is null) <> (command is null))
 ) strict, without rowid;
 
 create index turns_of_conversation on turns (conversation_id, id);
@@ -64,20 +70,27 @@ create table obligations (
     work text,                      -- waiting, running, or null
     wake_at integer,
     ended_at integer,               -- when it was settled or given up
+    absent integer not null default 0,  -- whether its channel is not configured: nothing is done until it is again
     body text not null              -- JSON: Obligation
 ) strict, without rowid;
 
 -- The column of a condition stands in its index as well where rows are counted: the index alone is read.
 create index obligations_live on obligations (conversation_id, turn_id, owed, ended_at) where ended_at is null;
-create index obligations_waiting on obligations (turn_id, work) where work = 'waiting';
-create index obligations_running on obligations (turn_id) where work = 'running';
-create index obligations_wake on obligations (wake_at) where wake_at is not null;
+-- The scheduler asks which conversations have turns waiting, and steps from one to the next: a conversation
+-- with a long line costs it no more than any other.
+create index obligations_waiting on obligations (conversation_id, turn_id, work, absent)
+    where work = 'waiting' and absent = 0;
+create index obligations_running on obligations (turn_id) where work = 'running' and absent = 0;
+create index obligations_wake on obligations (wake_at) where wake_at is not null and absent = 0;
+create index obligations_absent on obligations (turn_id, absent) where absent = 1;
 create index obligations_undeliverable on obligations (turn_id, state) where state = 'undeliverable';
 
 create table runs (
     turn_id blob not null references turns (id),
     number integer not null,
-    agent text not null,
+    agent text,                     -- as of turns
+    command text,
+    owner blob not null,            -- the process that it began in
     started_at integer not null,
     ended_at integer,
     ending text,                    -- reply, reaction, deferral, silent, failed, stopped, crashed
@@ -89,7 +102,7 @@ create table runs (
 create table deliveries (
     id blob not null primary key,
     turn_id blob not null references turns (id),
-    claim integer not null,
+    claim integer not null,         -- 0: the message of a draft
     part integer not null,
     parts integer not null,
     conversation_id blob not null references conversations (id),
@@ -107,17 +120,20 @@ create table deliveries (
     error text,
     created_at integer not null,
     delivered_at integer,
-    fetched_at integer
+    fetched_at integer,
+    absent integer not null default 0   -- as of obligations
 ) strict;
 
 create unique index deliveries_in_order on deliveries (conversation_id, seq);
 create index deliveries_of_turn on deliveries (turn_id, claim, part);
 create index deliveries_undelivered on deliveries (conversation_id, seq) where state in ('pending', 'sending');
-create index deliveries_pending on deliveries (next_attempt_at, state) where state = 'pending';
+create index deliveries_pending on deliveries (next_attempt_at, state, absent) where state = 'pending' and absent = 0;
+create index deliveries_absent on deliveries (turn_id, absent) where absent = 1;
 
 create table attempts (
     delivery_id blob not null references deliveries (id),
     number integer not null,
+    owner blob not null,            -- the process that it began in
     started_at integer not null,
     ended_at integer,
     result text,                    -- delivered, or the error's name
@@ -131,6 +147,7 @@ create table transcript (
     session_id blob not null references sessions (id),
     turn_id blob not null references turns (id),
     speaker text not null,          -- person, agent, gateway
+    name text,                      -- who said it, in chats of several people
     text text not null,
     at integer not null,
     primary key (session_id, turn_id, speaker)

@@ -1,0 +1,73 @@
+//! Columns as values of the core.
+
+use rejoinder_core::{AgentName, ChannelId, ConversationRef, Handler, StoreError, Timestamp};
+use serde::de::DeserializeOwned;
+use sqlx::{Decode, Row, Sqlite, Type, sqlite::SqliteRow};
+use uuid::Uuid;
+
+use crate::sqlite::error::store_error;
+
+/// Reading columns by name.
+pub(super) trait Columns {
+    fn value<T: for<'r> Decode<'r, Sqlite> + Type<Sqlite>>(&self, column: &str) -> Result<T, StoreError>;
+
+    fn id<T: From<Uuid>>(&self, column: &str) -> Result<T, StoreError> {
+        self.value::<Uuid>(column).map(T::from)
+    }
+
+    fn at(&self, column: &str) -> Result<Timestamp, StoreError> {
+        self.value(column).map(Timestamp::from_millis)
+    }
+
+    fn at_maybe(&self, column: &str) -> Result<Option<Timestamp>, StoreError> {
+        Ok(self.value::<Option<i64>>(column)?.map(Timestamp::from_millis))
+    }
+
+    fn json<T: DeserializeOwned>(&self, column: &str) -> Result<T, StoreError> {
+        parse(column, &self.value::<String>(column)?)
+    }
+
+    fn json_maybe<T: DeserializeOwned>(&self, column: &str) -> Result<Option<T>, StoreError> {
+        self.value::<Option<String>>(column)?.map(|text| parse(column, &text)).transpose()
+    }
+
+    /// A value that is stored as its bare name.
+    fn name<T: DeserializeOwned>(&self, column: &str) -> Result<T, StoreError> {
+        let name = serde_json::Value::String(self.value(column)?);
+        serde_json::from_value(name).map_err(|error| StoreError::Corrupt(format!("{column}: {error}")))
+    }
+
+    /// The columns `agent` and `command`.
+    fn handler(&self) -> Result<Handler, StoreError> {
+        let agent: Option<String> = self.value("agent")?;
+        let command: Option<String> = self.value("command")?;
+        match (agent, command) {
+            (Some(agent), _) => Ok(Handler::Agent(AgentName::from(agent))),
+            (None, Some(command)) => Ok(Handler::Gateway(command.into())),
+            (None, None) => Err(StoreError::Corrupt("nobody answers a turn".to_owned())),
+        }
+    }
+
+    /// The columns `channel`, `chat` and `thread`.
+    fn conversation(&self) -> Result<ConversationRef, StoreError> {
+        let channel = ChannelId::from_stored(&self.value::<String>("channel")?);
+        let conversation = ConversationRef::new(channel, &self.value::<String>("chat")?);
+        let thread: String = self.value("thread")?;
+        Ok(if thread.is_empty() { conversation } else { conversation.in_thread(&thread) })
+    }
+}
+
+impl Columns for SqliteRow {
+    fn value<T: for<'r> Decode<'r, Sqlite> + Type<Sqlite>>(&self, column: &str) -> Result<T, StoreError> {
+        self.try_get(column).map_err(store_error)
+    }
+}
+
+fn parse<T: DeserializeOwned>(column: &str, text: &str) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("{column}: {error}")))
+}
+
+/// `thread` as it is stored.
+pub(super) fn thread(conversation: &ConversationRef) -> &str {
+    conversation.thread.as_deref().unwrap_or("")
+}

@@ -1,0 +1,210 @@
+//! The port, on one writer and a few readers.
+
+use async_trait::async_trait;
+use rejoinder_core::{
+    ChannelId, ConversationId, ConversationRef, DeliveryId, Line, OwnerId, SessionId, SharedClock, StoreError,
+    Timestamp, TurnId, TurnView,
+    store::{
+        AbsentChannel, Backlog, BlockedScope, Commit, CursorMove, DeliveryRecord, Dossier, NewEvent, Operator, Outbox,
+        RunRecord, Store, Stored, Transition, TurnFilter, TurnRecord, TurnSummary, Turns, WaitingTurn,
+    },
+};
+use sqlx::SqlitePool;
+
+use super::{
+    read,
+    transcripts::Transcripts,
+    work::{Outcome, Work},
+    writer::Writer,
+};
+
+/// A SQLite database as the store.
+///
+/// It lets its process's lock on the database go when it was [closed](Store::close), or a moment after it
+/// was dropped.
+#[derive(Debug)]
+pub struct SqliteStore {
+    pub(super) readers: SqlitePool,
+    /// `None` when it was opened for reading only.
+    pub(super) writer: Option<Writer>,
+    pub(super) clock: SharedClock,
+    pub(super) transcripts: Transcripts,
+}
+
+impl SqliteStore {
+    async fn write(&self, work: Work) -> Result<Outcome, StoreError> {
+        match &self.writer {
+            Some(writer) => writer.write(work).await,
+            None => Err(StoreError::Failed("the store was opened for reading only".to_owned())),
+        }
+    }
+}
+
+#[async_trait]
+impl Turns for SqliteStore {
+    async fn accept(&self, events: Vec<NewEvent>, cursor: Option<CursorMove>) -> Result<Vec<Stored>, StoreError> {
+        match self.write(Work::Accept { events, cursor }).await? {
+            Outcome::Accepted(stored) => Ok(stored),
+            other => unreachable!("accepting was answered with {other:?}"),
+        }
+    }
+
+    async fn commit(&self, transition: Transition) -> Result<Commit, StoreError> {
+        let writing = self.transcripts.writing(&transition);
+        match self.write(Work::Commit(Box::new(transition))).await? {
+            Outcome::Committed(commit) => {
+                writing.done(commit == Commit::Done);
+                Ok(commit)
+            }
+            other => unreachable!("a transition was answered with {other:?}"),
+        }
+    }
+
+    async fn set_channels(&self, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
+        match self.write(Work::Channels(channels.to_vec())).await? {
+            Outcome::Absent(absent) => Ok(absent),
+            other => unreachable!("the channels were answered with {other:?}"),
+        }
+    }
+
+    fn mark_fetched(&self, turn: TurnId, at: Timestamp) {
+        if let Some(writer) = &self.writer {
+            writer.write_later(Work::Fetched { turn, at });
+        }
+    }
+
+    async fn probe(&self) -> Result<(), StoreError> {
+        self.write(Work::Probe).await.map(drop)
+    }
+
+    async fn cursor(&self, channel: &ChannelId, name: &str) -> Result<Option<String>, StoreError> {
+        read::cursor(&self.readers, channel, name).await
+    }
+
+    async fn turn(&self, turn: TurnId) -> Result<Option<TurnRecord>, StoreError> {
+        read::turn(&self.readers, turn).await
+    }
+
+    async fn next_waiting(&self, conversation: ConversationId) -> Result<Option<TurnRecord>, StoreError> {
+        read::next_waiting(&self.readers, conversation).await
+    }
+
+    async fn waiting(&self, after: Option<ConversationId>, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
+        read::waiting(&self.readers, after, limit).await
+    }
+
+    async fn open_turns(&self, conversation: ConversationId) -> Result<Vec<TurnId>, StoreError> {
+        read::open_turns(&self.readers, conversation).await
+    }
+
+    async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+        read::due(&self.readers, now, limit).await
+    }
+
+    async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {
+        read::next_wake(&self.readers).await
+    }
+
+    async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<Line>, StoreError> {
+        let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
+        let reading = match self.transcripts.last(session, wanted) {
+            Ok(lines) => return Ok(lines),
+            Err(reading) => reading,
+        };
+        let lines = read::transcript(&self.readers, session, limit).await?;
+        reading.fill(&lines, wanted);
+        Ok(lines.into_iter().map(|(_, line)| line).collect())
+    }
+
+    async fn view(&self, turn: TurnId) -> Result<Option<TurnView>, StoreError> {
+        read::view(&self.readers, turn).await
+    }
+
+    async fn views(
+        &self,
+        conversation: &ConversationRef,
+        before: Option<TurnId>,
+        limit: u32,
+    ) -> Result<Vec<TurnView>, StoreError> {
+        read::views(&self.readers, conversation, before, limit).await
+    }
+
+    async fn conversation(&self, address: &ConversationRef) -> Result<Option<ConversationId>, StoreError> {
+        read::conversation(&self.readers, address).await
+    }
+
+    async fn address(&self, conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError> {
+        read::address(&self.readers, conversation).await
+    }
+
+    async fn runs(&self, turn: TurnId) -> Result<Vec<RunRecord>, StoreError> {
+        read::runs(&self.readers, turn).await
+    }
+
+    async fn runs_left(&self, owner: OwnerId, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+        read::runs_left(&self.readers, owner, after, limit).await
+    }
+}
+
+#[async_trait]
+impl Outbox for SqliteStore {
+    async fn next_delivery(&self, conversation: ConversationId) -> Result<Option<DeliveryRecord>, StoreError> {
+        read::next_delivery(&self.readers, conversation).await
+    }
+
+    async fn deliverable(
+        &self,
+        now: Timestamp,
+        channel: Option<&ChannelId>,
+        limit: u32,
+    ) -> Result<Vec<ConversationId>, StoreError> {
+        read::deliverable(&self.readers, now, channel, limit).await
+    }
+
+    async fn attempts_left(&self, owner: OwnerId) -> Result<Vec<DeliveryRecord>, StoreError> {
+        read::attempts_left(&self.readers, owner).await
+    }
+
+    async fn deliveries(&self, turn: TurnId) -> Result<Vec<DeliveryRecord>, StoreError> {
+        read::deliveries(&self.readers, turn).await
+    }
+
+    async fn last_attempt(&self, delivery: DeliveryId) -> Result<Option<u32>, StoreError> {
+        read::last_attempt(&self.readers, delivery).await
+    }
+
+    async fn blocked(&self, now: Timestamp) -> Result<Vec<BlockedScope>, StoreError> {
+        read::blocked(&self.readers, now).await
+    }
+
+    async fn block(&self, blocked: BlockedScope) -> Result<(), StoreError> {
+        self.write(Work::Block(blocked)).await.map(drop)
+    }
+}
+
+#[async_trait]
+impl Operator for SqliteStore {
+    async fn list_turns(&self, filter: &TurnFilter) -> Result<Vec<TurnSummary>, StoreError> {
+        let now = filter.now.unwrap_or_else(|| self.clock.now());
+        read::list(&self.readers, filter, now).await
+    }
+
+    async fn dossier(&self, turn: TurnId) -> Result<Option<Dossier>, StoreError> {
+        read::dossier(&self.readers, turn).await
+    }
+
+    async fn backlog(&self) -> Result<Backlog, StoreError> {
+        read::backlog(&self.readers).await
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    /// Writes the log back into the database as well.
+    async fn close(&self) {
+        self.readers.close().await;
+        if let Some(writer) = &self.writer {
+            writer.close().await;
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The gateway's own commands, the same on every channel. Every other one goes to the agent.
+//!
+//! To add one: a file with its [`Command`], its line in [`ALL`] and, where platforms list it, in [`COMMANDS`]; its words
+//! are templates in `config/default.toml`.
+
+mod command;
+mod help;
+mod new;
+mod start;
+mod status;
+mod stop;
+mod stranger;
+
+use std::sync::Arc;
+
+use rejoinder_guard::{Event, Outcome, Reply, SignalKind};
+
+pub use self::command::CommandHelp;
+use self::command::{Answer, Call, Command};
+pub(crate) use self::stranger::STRANGER;
+use crate::{
+    ledger::{
+        Ledger,
+        trigger::{Step, Trigger},
+    },
+    model::{ids::TurnId, settings::Settings, turn::TurnRecord},
+    ports::{
+        clock::SharedClock,
+        store::{Store, StoreError, transition::RunEnd},
+    },
+};
+
+/// Every command and notice.
+const ALL: [&Command; 6] = [&start::START, &help::HELP, &new::NEW, &stop::STOP, &status::STATUS, &stranger::STRANGER];
+
+/// The gateway's own commands, in the order in which people are shown them.
+pub const COMMANDS: [CommandHelp; 5] =
+    [start::START.help(), help::HELP.help(), new::NEW.help(), stop::STOP.help(), status::STATUS.help()];
+
+/// The words of a command that an older version knew.
+const UNKNOWN: &str = "failed";
+
+/// The command that a text is, if it is one and nothing else.
+pub(crate) fn find(text: &str) -> Option<&'static Command> {
+    ALL.into_iter().find(|command| command.is(text))
+}
+
+/// Carries commands out.
+pub(crate) struct Commands {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) clock: SharedClock,
+}
+
+impl Commands {
+    /// Carries out the command that `turn` is, and answers it, in one transaction; for as long as that takes.
+    pub(crate) async fn perform(&self, turn: TurnId) {
+        let mut persistence = self.ledger.persist("what a command does", turn);
+        while let Err(error) = self.try_to_perform(turn).await {
+            if !persistence.tries_again(&error).await {
+                return;
+            }
+        }
+    }
+
+    /// As [`perform`](Self::perform), once.
+    pub(crate) async fn try_to_perform(&self, turn: TurnId) -> Result<(), StoreError> {
+        let Some(turn) = self.store.turn(turn).await? else { return Ok(()) };
+        if turn.obligation.state().is_final() {
+            return Ok(());
+        }
+        let command = ALL.into_iter().find(|command| turn.handler == command.handler());
+        let call = Call { turn: &turn, store: self.store.as_ref(), now: self.clock.now() };
+        let Answer { words, mut steps, session } = match command {
+            Some(command) => (command.act)(&call).await?,
+            None => Answer::of(UNKNOWN),
+        };
+        let (at, number, end) = (call.now, turn.runs, SignalKind::Reply.as_str().to_owned());
+        let end = RunEnd { turn: turn.id, number, at, end, detail: None, usage: None };
+        let answer = Outcome::Reply(Reply::text(self.fill_in(words, &turn)));
+        steps.push(Step { turn, events: vec![Event::Outcome(answer)] });
+        self.ledger.decide_all(&mut steps, &Trigger::Command { end, session }).await.map(drop)
+    }
+
+    /// The words of a template, with what it names: `{agent}`, and `{sender}`, the platform's id of whoever
+    /// wrote.
+    fn fill_in(&self, template: &str, turn: &TurnRecord) -> String {
+        let channel = &turn.event.conversation.channel;
+        let words = self.settings.words.say(channel, template);
+        words.replace("{agent}", self.settings.agent(channel)).replace("{sender}", &turn.event.sender.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_text_that_is_the_command_is_the_command() {
+        let name = |text| find(text).map(|command| command.name);
+
+        assert_eq!(name(" /stop\n"), Some("stop"));
+        assert_eq!(name("/cancel"), Some("stop"));
+        assert_eq!(name("/new"), Some("new"));
+        assert_eq!(name("/start"), Some("start"));
+        assert_eq!(name("/start from-the-website"), Some("start"));
+        assert_eq!(name("/start the engine now"), None);
+        assert_eq!(name("/started"), None);
+        assert_eq!(name("/stop it"), None);
+        assert_eq!(name("please stop"), None);
+        assert_eq!(name("/stranger"), None);
+    }
+}

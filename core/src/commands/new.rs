@@ -1,0 +1,18 @@
+//! `/new`: starts a new session; the agent forgets what was said before.
+
+use super::command::{Answer, Command};
+use crate::{model::ids::SessionId, ports::store::transition::NewSession};
+
+pub(super) const NEW: Command = Command {
+    name: "new",
+    texts: &["/new", "/reset"],
+    takes_a_word: false,
+    description: "Start afresh: what was said before is forgotten",
+    act: |call| {
+        Box::pin(async {
+            let session =
+                NewSession { id: SessionId::new(call.now), conversation: call.turn.conversation, at: call.now };
+            Ok(Answer { session: Some(session), ..Answer::of("new_session") })
+        })
+    },
+};

@@ -1,0 +1,332 @@
+//! Stores for tests: one that something stands before, and one that holds nothing.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rejoinder_guard::Timestamp;
+
+use crate::{
+    model::{
+        agent::Line,
+        conversation::{ChannelId, ConversationRef},
+        ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
+        stored_delivery::DeliveryRecord,
+        turn::TurnRecord,
+        view::TurnView,
+    },
+    ports::store::{
+        Operator, Outbox, Store, StoreError, Turns,
+        accept::{CursorMove, NewEvent, Stored},
+        list::{TurnFilter, TurnSummary},
+        record::{AbsentChannel, Backlog, BlockedScope, Dossier, RunRecord, WaitingTurn},
+        transition::{Commit, Transition},
+    },
+};
+
+/// Stands before a store: sees every call, and may keep it from getting there.
+#[async_trait]
+pub trait Layer: Send + Sync + 'static {
+    /// What is held while a call is under way.
+    type Pass: Send;
+
+    /// Something is read.
+    async fn reads(&self) -> Self::Pass;
+
+    /// Something is written.
+    ///
+    /// # Errors
+    /// When it is not to be.
+    async fn writes(&self) -> Result<Self::Pass, StoreError>;
+
+    /// Whether the store can write is tried.
+    ///
+    /// # Errors
+    /// When it cannot.
+    async fn probes(&self) -> Result<Self::Pass, StoreError> {
+        self.writes().await
+    }
+
+    /// Events are accepted.
+    ///
+    /// # Errors
+    /// When they are not to be.
+    async fn accepts(&self, events: &[NewEvent]) -> Result<Self::Pass, StoreError> {
+        let _ = events;
+        self.writes().await
+    }
+
+    /// Waits for the call, and returns what came of it.
+    async fn leave<T: Send>(&self, pass: Self::Pass, call: impl Future<Output = T> + Send) -> T {
+        let result = call.await;
+        drop(pass);
+        result
+    }
+}
+
+/// A store with a layer before it.
+pub struct Layered<L> {
+    /// The layer.
+    pub layer: L,
+    /// The store behind it.
+    pub store: Arc<dyn Store>,
+}
+
+#[async_trait]
+impl<L: Layer> Turns for Layered<L> {
+    async fn accept(&self, events: Vec<NewEvent>, cursor: Option<CursorMove>) -> Result<Vec<Stored>, StoreError> {
+        let pass = self.layer.accepts(&events).await?;
+        self.layer.leave(pass, self.store.accept(events, cursor)).await
+    }
+    async fn commit(&self, transition: Transition) -> Result<Commit, StoreError> {
+        let pass = self.layer.writes().await?;
+        self.layer.leave(pass, self.store.commit(transition)).await
+    }
+    async fn set_channels(&self, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
+        let pass = self.layer.writes().await?;
+        self.layer.leave(pass, self.store.set_channels(channels)).await
+    }
+    fn mark_fetched(&self, turn: TurnId, at: Timestamp) {
+        self.store.mark_fetched(turn, at);
+    }
+    async fn probe(&self) -> Result<(), StoreError> {
+        let pass = self.layer.probes().await?;
+        self.layer.leave(pass, self.store.probe()).await
+    }
+    async fn cursor(&self, channel: &ChannelId, name: &str) -> Result<Option<String>, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.cursor(channel, name)).await
+    }
+    async fn conversation(&self, address: &ConversationRef) -> Result<Option<ConversationId>, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.conversation(address)).await
+    }
+    async fn address(&self, conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.address(conversation)).await
+    }
+    async fn turn(&self, turn: TurnId) -> Result<Option<TurnRecord>, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.turn(turn)).await
+    }
+    async fn runs(&self, turn: TurnId) -> Result<Vec<RunRecord>, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.runs(turn)).await
+    }
+    async fn next_waiting(&self, conversation: ConversationId) -> Result<Option<TurnRecord>, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.next_waiting(conversation)).await
+    }
+    async fn waiting(&self, after: Option<ConversationId>, limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.waiting(after, limit)).await
+    }
+    async fn runs_left(&self, owner: OwnerId, after: Option<TurnId>, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.runs_left(owner, after, limit)).await
+    }
+    async fn open_turns(&self, conversation: ConversationId) -> Result<Vec<TurnId>, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.open_turns(conversation)).await
+    }
+    async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<TurnId>, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.due(now, limit)).await
+    }
+    async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.next_wake()).await
+    }
+    async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<Line>, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.transcript(session, limit)).await
+    }
+    async fn view(&self, turn: TurnId) -> Result<Option<TurnView>, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.view(turn)).await
+    }
+    async fn views(
+        &self,
+        conversation: &ConversationRef,
+        before: Option<TurnId>,
+        limit: u32,
+    ) -> Result<Vec<TurnView>, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.views(conversation, before, limit)).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Outbox for Layered<L> {
+    async fn next_delivery(&self, conversation: ConversationId) -> Result<Option<DeliveryRecord>, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.next_delivery(conversation)).await
+    }
+    async fn deliverable(
+        &self,
+        now: Timestamp,
+        channel: Option<&ChannelId>,
+        limit: u32,
+    ) -> Result<Vec<ConversationId>, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.deliverable(now, channel, limit)).await
+    }
+    async fn attempts_left(&self, owner: OwnerId) -> Result<Vec<DeliveryRecord>, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.attempts_left(owner)).await
+    }
+    async fn deliveries(&self, turn: TurnId) -> Result<Vec<DeliveryRecord>, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.deliveries(turn)).await
+    }
+    async fn last_attempt(&self, delivery: DeliveryId) -> Result<Option<u32>, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.last_attempt(delivery)).await
+    }
+    async fn blocked(&self, now: Timestamp) -> Result<Vec<BlockedScope>, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.blocked(now)).await
+    }
+    async fn block(&self, blocked: BlockedScope) -> Result<(), StoreError> {
+        let pass = self.layer.writes().await?;
+        self.layer.leave(pass, self.store.block(blocked)).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Operator for Layered<L> {
+    async fn list_turns(&self, filter: &TurnFilter) -> Result<Vec<TurnSummary>, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.list_turns(filter)).await
+    }
+    async fn dossier(&self, turn: TurnId) -> Result<Option<Dossier>, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.dossier(turn)).await
+    }
+    async fn backlog(&self) -> Result<Backlog, StoreError> {
+        let pass = self.layer.reads().await;
+        self.layer.leave(pass, self.store.backlog()).await
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Store for Layered<L> {
+    async fn close(&self) {
+        self.store.close().await;
+    }
+}
+
+/// A store that takes everything and keeps nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nothing;
+
+#[async_trait]
+impl Turns for Nothing {
+    async fn accept(&self, events: Vec<NewEvent>, _cursor: Option<CursorMove>) -> Result<Vec<Stored>, StoreError> {
+        Ok(events.iter().map(|_| Stored::Kept).collect())
+    }
+    async fn commit(&self, _transition: Transition) -> Result<Commit, StoreError> {
+        Ok(Commit::Done)
+    }
+    async fn set_channels(&self, _channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
+        Ok(Vec::new())
+    }
+    fn mark_fetched(&self, _turn: TurnId, _at: Timestamp) {}
+    async fn probe(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn cursor(&self, _channel: &ChannelId, _name: &str) -> Result<Option<String>, StoreError> {
+        Ok(None)
+    }
+    async fn conversation(&self, _address: &ConversationRef) -> Result<Option<ConversationId>, StoreError> {
+        Ok(None)
+    }
+    async fn address(&self, _conversation: ConversationId) -> Result<Option<ConversationRef>, StoreError> {
+        Ok(None)
+    }
+    async fn turn(&self, _turn: TurnId) -> Result<Option<TurnRecord>, StoreError> {
+        Ok(None)
+    }
+    async fn runs(&self, _turn: TurnId) -> Result<Vec<RunRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn next_waiting(&self, _conversation: ConversationId) -> Result<Option<TurnRecord>, StoreError> {
+        Ok(None)
+    }
+    async fn waiting(&self, _after: Option<ConversationId>, _limit: u32) -> Result<Vec<WaitingTurn>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn runs_left(&self, _owner: OwnerId, _after: Option<TurnId>, _limit: u32) -> Result<Vec<TurnId>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn open_turns(&self, _conversation: ConversationId) -> Result<Vec<TurnId>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn due(&self, _now: Timestamp, _limit: u32) -> Result<Vec<TurnId>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError> {
+        Ok(None)
+    }
+    async fn transcript(&self, _session: SessionId, _limit: u32) -> Result<Vec<Line>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn view(&self, _turn: TurnId) -> Result<Option<TurnView>, StoreError> {
+        Ok(None)
+    }
+    async fn views(
+        &self,
+        _conversation: &ConversationRef,
+        _before: Option<TurnId>,
+        _limit: u32,
+    ) -> Result<Vec<TurnView>, StoreError> {
+        Ok(Vec::new())
+    }
+}
+
+#[async_trait]
+impl Outbox for Nothing {
+    async fn next_delivery(&self, _conversation: ConversationId) -> Result<Option<DeliveryRecord>, StoreError> {
+        Ok(None)
+    }
+    async fn deliverable(
+        &self,
+        _now: Timestamp,
+        _channel: Option<&ChannelId>,
+        _limit: u32,
+    ) -> Result<Vec<ConversationId>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn attempts_left(&self, _owner: OwnerId) -> Result<Vec<DeliveryRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn deliveries(&self, _turn: TurnId) -> Result<Vec<DeliveryRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn last_attempt(&self, _delivery: DeliveryId) -> Result<Option<u32>, StoreError> {
+        Ok(None)
+    }
+    async fn blocked(&self, _now: Timestamp) -> Result<Vec<BlockedScope>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn block(&self, _blocked: BlockedScope) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Operator for Nothing {
+    async fn list_turns(&self, _filter: &TurnFilter) -> Result<Vec<TurnSummary>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn dossier(&self, _turn: TurnId) -> Result<Option<Dossier>, StoreError> {
+        Ok(None)
+    }
+    async fn backlog(&self) -> Result<Backlog, StoreError> {
+        Ok(Backlog::default())
+    }
+}
+
+#[async_trait]
+impl Store for Nothing {
+    async fn close(&self) {}
+}

@@ -1,0 +1,296 @@
+//! Stores events, and acts on what became of them.
+
+use std::{panic::AssertUnwindSafe, sync::Arc};
+
+use async_trait::async_trait;
+use futures_util::FutureExt;
+use rejoinder_guard::Event;
+use tracing::error;
+
+use super::entering::{Entering, Entrance};
+use crate::{
+    addresses::Addresses,
+    commands::Commands,
+    crash::crash_point,
+    ledger::{
+        Ledger,
+        trigger::{Run, Trigger},
+    },
+    lifecycle::Lifecycle,
+    model::{
+        conversation::ChannelId,
+        event::{EventKind, InboundEvent, Sender},
+        ids::TurnId,
+        turn::TurnRecord,
+    },
+    outbox::health::Health,
+    ports::{
+        intake::{Accepted, Inlet, IntakeError},
+        store::{
+            Store, StoreError,
+            accept::{CursorMove, NewEvent, Stored},
+        },
+    },
+    scheduler::{Scheduler, slots::Slot},
+    timer::Timer,
+};
+
+/// Accepts events. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Acceptor {
+    pub(crate) entrance: Arc<Entrance>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) scheduler: Arc<Scheduler>,
+    pub(crate) commands: Arc<Commands>,
+    pub(crate) addresses: Arc<Addresses>,
+    pub(crate) timer: Arc<Timer>,
+    pub(crate) health: Arc<Health>,
+    pub(crate) lifecycle: Lifecycle,
+}
+
+#[async_trait]
+impl Inlet for Acceptor {
+    async fn accept(
+        &self,
+        channel: &ChannelId,
+        events: Vec<(TurnId, InboundEvent)>,
+        cursor: Option<CursorMove>,
+    ) -> Result<Vec<Accepted>, IntakeError> {
+        if self.lifecycle.stopping.is_cancelled() {
+            return Err(IntakeError::ShuttingDown);
+        }
+        // In a task of its own: what was stored is acted on also when the caller is gone meanwhile.
+        let (acceptor, channel) = (self.clone(), channel.clone());
+        let accepting =
+            self.lifecycle.work.spawn(async move { acceptor.accept_what_can_be(&channel, events, cursor).await });
+        accepting.await.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string()).into()))
+    }
+
+    fn is_back(&self, channel: &ChannelId) {
+        self.health.is_back(channel);
+    }
+}
+
+impl Acceptor {
+    /// Accepts events together, or one by one where the store refuses that.
+    async fn accept_what_can_be(
+        &self,
+        channel: &ChannelId,
+        events: Vec<(TurnId, InboundEvent)>,
+        cursor: Option<CursorMove>,
+    ) -> Result<Vec<Accepted>, IntakeError> {
+        match self.accept_together(events.clone(), cursor.clone()).await {
+            Err(error) if is_refusal(&error) && !events.is_empty() => {}
+            result => return result,
+        }
+        let mut accepted = Vec::with_capacity(events.len());
+        for (id, event) in events {
+            accepted.push(self.accept_or_note(channel, id, event).await?);
+        }
+        if cursor.is_some() {
+            self.accept_together(Vec::new(), cursor).await?;
+        }
+        Ok(accepted)
+    }
+
+    /// Accepts an event by itself. Where the store refuses it, keeps of it what the store takes, so that its key is
+    /// known: its payload, or nothing more than that it came.
+    async fn accept_or_note(
+        &self,
+        channel: &ChannelId,
+        id: TurnId,
+        event: InboundEvent,
+    ) -> Result<Accepted, IntakeError> {
+        let error = match self.accept_together(vec![(id, event.clone())], None).await {
+            Err(error) if is_refusal(&error) => error,
+            result => return Ok(result?.pop().unwrap_or(Accepted::Kept)),
+        };
+        metrics::counter!("rejoinder_refused_events_total", "channel" => channel.to_string()).increment(1);
+        let (event_id, revision) = (&event.external_id, event.revision);
+        for note in notes(&event) {
+            match self.accept_together(vec![(id, note)], None).await {
+                Ok(_) => {
+                    error!(%channel, event_id, revision, %error, "the store refuses an event: only that it came is kept");
+                    return Ok(Accepted::Refused);
+                }
+                // What the event says has nothing to do with another error.
+                Err(IntakeError::Store(StoreError::Failed(_))) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // Nothing is passed over for a store that takes nothing at all.
+        self.store.probe().await?;
+        error!(%channel, event_id, revision, %error, "the store refuses an event, and that it came: it is passed over");
+        Ok(Accepted::Refused)
+    }
+
+    /// Accepts events in one step. Something that panics over one of them is as good as a store that refuses it.
+    async fn accept_together(
+        &self,
+        events: Vec<(TurnId, InboundEvent)>,
+        cursor: Option<CursorMove>,
+    ) -> Result<Vec<Accepted>, IntakeError> {
+        let accepted = AssertUnwindSafe(self.accept_all_of(events, cursor)).catch_unwind().await;
+        accepted.unwrap_or_else(|_| {
+            // Whoever came to wait behind it is found again.
+            self.scheduler.slots.fall_behind();
+            Err(StoreError::Failed("accepting it panicked".to_owned()).into())
+        })
+    }
+
+    async fn accept_all_of(
+        &self,
+        events: Vec<(TurnId, InboundEvent)>,
+        cursor: Option<CursorMove>,
+    ) -> Result<Vec<Accepted>, IntakeError> {
+        let brought = events.len();
+        let mut entering = Vec::with_capacity(brought);
+        let stored = match self.store_all_of(events, cursor, &mut entering).await {
+            Ok(stored) => stored,
+            Err(error) => {
+                entering.into_iter().filter_map(|entering| entering.slot).for_each(|slot| slot.release(false));
+                return Err(error.into());
+            }
+        };
+        let accepted: Vec<_> =
+            entering.into_iter().zip(stored).map(|(entering, stored)| self.act_on(entering, stored)).collect();
+        // The notices appended above are not reported to the caller.
+        Ok(accepted.into_iter().take(brought).collect())
+    }
+
+    /// Stores events, and the notices to strangers among their senders, which are put after them.
+    async fn store_all_of(
+        &self,
+        events: Vec<(TurnId, InboundEvent)>,
+        cursor: Option<CursorMove>,
+        entering: &mut Vec<Entering>,
+    ) -> Result<Vec<Stored>, StoreError> {
+        let mut notices = Vec::new();
+        for (id, event) in events {
+            // Nobody begins before an earlier one of the same conversation.
+            let is_first = !entering.iter().any(|earlier| earlier.is_turn_in(&event.conversation));
+            let entered = self.entrance.enter(id, event, is_first).await?;
+            if entered.is_stranger {
+                notices.push(self.entrance.notice(&entered.new.event).await?);
+            }
+            entering.push(entered);
+        }
+        entering.extend(notices);
+        // A cursor alone is no step of anybody's turn.
+        crash_point!("received" if !entering.is_empty());
+        let new = entering.iter().map(|entering| entering.new.clone()).collect();
+        let stored = self.store.accept(new, cursor).await?;
+        crash_point!("accepted" if !entering.is_empty());
+        Ok(stored)
+    }
+
+    /// Acts on what became of an event.
+    fn act_on(&self, entering: Entering, stored: Stored) -> Accepted {
+        let Entering { new: NewEvent { event, turn, .. }, slot, run, .. } = entering;
+        count(&event.conversation.channel, &stored);
+        let conversation = match stored {
+            Stored::Turn { conversation, .. } => Some(conversation),
+            _ => None,
+        };
+        let slot = slot.and_then(|slot| {
+            if Some(slot.conversation()) == conversation {
+                return Some(slot);
+            }
+            slot.release(false);
+            None
+        });
+        match (stored, turn) {
+            (Stored::Turn { conversation, session, has_history }, Some(turn)) => {
+                let id = turn.id;
+                if let Some(wake_at) = turn.obligation.wake_at() {
+                    self.timer.wake_at(wake_at);
+                }
+                let expected = turn.conversation;
+                let turn = TurnRecord {
+                    id,
+                    version: 1,
+                    obligation: turn.obligation,
+                    conversation,
+                    session,
+                    handler: turn.handler,
+                    runs: u32::from(turn.run.is_some()),
+                    has_history,
+                    event,
+                };
+                if conversation != expected {
+                    self.addresses.learn(&turn.event.conversation, conversation);
+                }
+                self.start(turn, slot, run);
+                Accepted::Turn(id)
+            }
+            (Stored::Amended { turn }, _) => {
+                if event.is_withdrawn() {
+                    let scheduler = Arc::clone(&self.scheduler);
+                    self.lifecycle.work.spawn(async move { scheduler.call_off_deleted(turn).await });
+                }
+                Accepted::Amended(turn)
+            }
+            (Stored::Duplicate { turn, text, sender }, _) => Accepted::Duplicate { turn, text, sender },
+            (Stored::Picked { choice }, _) => Accepted::Picked { choice },
+            (Stored::Kept | Stored::Turn { .. }, _) => {
+                if let EventKind::Moved { chat } = &event.kind {
+                    self.addresses.moved(&event.conversation, chat);
+                }
+                Accepted::Kept
+            }
+        }
+    }
+
+    /// Has a turn worked on that was stored, with the slot and the run that were decided on before.
+    fn start(&self, mut turn: TurnRecord, slot: Option<Slot>, run: Option<Run>) {
+        let id = turn.id;
+        match (slot, run) {
+            (Some(slot), Some(run)) => self.scheduler.run_now(slot, turn, run),
+            (Some(slot), None) => self.scheduler.run_waiting(slot),
+            (None, _) if turn.handler.is_gateway() => {
+                let commands = Arc::clone(&self.commands);
+                self.lifecycle.work.spawn(async move { commands.perform(id).await });
+            }
+            // It was stored as running where somebody else may run: its chat has moved meanwhile.
+            (None, Some(_)) => {
+                let ledger = Arc::clone(&self.ledger);
+                self.lifecycle.work.spawn(async move {
+                    ledger.decide_until_stored(&mut turn, Event::TakenBack, Trigger::Event).await;
+                });
+            }
+            (None, None) => self.scheduler.slots.enqueue(turn.conversation),
+        }
+    }
+}
+
+fn count(channel: &ChannelId, stored: &Stored) {
+    let result = match stored {
+        Stored::Turn { .. } => "turn",
+        Stored::Amended { .. } => "amended",
+        Stored::Kept | Stored::Picked { .. } => "kept",
+        Stored::Duplicate { .. } => "duplicate",
+    };
+    metrics::counter!("rejoinder_events_total", "channel" => channel.to_string(), "result" => result).increment(1);
+}
+
+/// Whether the store can write, and does not take this.
+const fn is_refusal(error: &IntakeError) -> bool {
+    matches!(error, IntakeError::Store(StoreError::Failed(_) | StoreError::Corrupt(_)))
+}
+
+/// What may be kept of an event that cannot be stored as it is, the most first.
+fn notes(event: &InboundEvent) -> [InboundEvent; 2] {
+    let bare = InboundEvent {
+        revision: event.revision,
+        kind: EventKind::Other,
+        ..InboundEvent::new(
+            event.conversation.clone(),
+            event.chat,
+            event.external_id.clone(),
+            Sender { name: None, username: None, ..event.sender.clone() },
+            event.received_at,
+        )
+    };
+    [InboundEvent { raw: event.raw.clone(), ..bare.clone() }, bare]
+}

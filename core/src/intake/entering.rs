@@ -1,0 +1,143 @@
+//! What an event is, decided before it is stored: nothing, a command, or an agent's turn that may begin at once.
+
+use std::sync::Arc;
+
+use rejoinder_guard::{Effect, Event, Expectation, Obligation, Policy, Timestamp};
+
+use crate::{
+    addresses::Addresses,
+    commands,
+    ledger::trigger::Run,
+    model::{
+        conversation::ConversationRef,
+        event::{Amends, EventKind, InboundEvent},
+        ids::{ConversationId, EventId, OwnerId, SessionId, TurnId},
+        settings::Settings,
+        turn::Handler,
+    },
+    ports::{
+        clock::SharedClock,
+        store::{
+            StoreError,
+            accept::{NewEvent, NewTurn},
+            transition::RunStart,
+        },
+    },
+    router::{self, Route},
+    scheduler::slots::{Slot, Slots},
+};
+
+/// Decides what events are.
+pub(crate) struct Entrance {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) addresses: Arc<Addresses>,
+    pub(crate) slots: Arc<Slots>,
+    pub(crate) clock: SharedClock,
+    /// This process: runs that begin are its own.
+    pub(crate) owner: OwnerId,
+}
+
+/// An event on its way into the store.
+pub(super) struct Entering {
+    pub(super) new: NewEvent,
+    /// The slot of its conversation, where that was free.
+    pub(super) slot: Option<Slot>,
+    /// Its run, where that begins at once.
+    pub(super) run: Option<Run>,
+    /// Its sender is to be told that they may not talk to the agent.
+    pub(super) is_stranger: bool,
+}
+
+impl Entering {
+    pub(super) fn is_turn_in(&self, conversation: &ConversationRef) -> bool {
+        self.new.turn.is_some() && self.new.event.conversation == *conversation
+    }
+}
+
+impl Entrance {
+    /// Decides what an event is. `may_begin`: no earlier event of its conversation is on its way in.
+    pub(super) async fn enter(&self, id: TurnId, event: InboundEvent, may_begin: bool) -> Result<Entering, StoreError> {
+        if event.is_withdrawn() {
+            // The platform decides who may delete a message.
+            return Ok(self.kept(event, false));
+        }
+        let is_edit = event.amends == Some(Amends::Replaces);
+        let (handler, expectation) = match router::route(&event, &self.settings) {
+            // Who is not let in changes nothing of what was said before.
+            Route::Nowhere => return Ok(self.kept(InboundEvent { amends: None, ..event }, false)),
+            Route::Stranger => return Ok(self.kept(InboundEvent { amends: None, ..event }, !is_edit)),
+            Route::To { .. } if is_edit => return Ok(self.kept(event, false)),
+            Route::To { handler, expectation } => (handler, expectation),
+        };
+        let conversation = self.addresses.resolve(&event.conversation).await?;
+        // A command does not wait in line: it is about what runs and waits there.
+        let may_wait = !handler.is_gateway();
+        let slot = if !(may_wait && may_begin) {
+            None
+        } else if event.more_within.is_some() {
+            self.slots.try_reserve(conversation, id)
+        } else {
+            self.slots.try_take(conversation, id)
+        };
+        Ok(self.open(id, Arc::new(event), handler, expectation, conversation, slot))
+    }
+
+    /// The gateway's notice to somebody who may not talk to the agent: a turn of its own that owes nothing,
+    /// once a day.
+    pub(super) async fn notice(&self, stranger: &InboundEvent) -> Result<Entering, StoreError> {
+        const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+        let now = self.clock.now();
+        let event = Arc::new(InboundEvent {
+            external_id: format!("stranger:{}:{}", stranger.sender.id, now.as_millis() / DAY_MS),
+            revision: 0,
+            kind: EventKind::Other,
+            text: String::new(),
+            attachments: Vec::new(),
+            quoted: None,
+            amends: None,
+            more_within: None,
+            raw: String::new(),
+            ..stranger.clone()
+        });
+        let conversation = self.addresses.resolve(&event.conversation).await?;
+        let handler = commands::STRANGER.handler();
+        Ok(self.open(TurnId::new(now), event, handler, Expectation::Nothing, conversation, None))
+    }
+
+    fn kept(&self, event: InboundEvent, is_stranger: bool) -> Entering {
+        let new = NewEvent { id: EventId::new(self.clock.now()), event: Arc::new(event), turn: None };
+        Entering { new, slot: None, run: None, is_stranger }
+    }
+
+    /// Opens a turn, and begins it when it has its slot and nothing more of it may follow. A command needs no slot,
+    /// and is complete with its words.
+    fn open(
+        &self,
+        id: TurnId,
+        event: Arc<InboundEvent>,
+        handler: Handler,
+        expectation: Expectation,
+        conversation: ConversationId,
+        slot: Option<Slot>,
+    ) -> Entering {
+        let now = self.clock.now();
+        let policy = self.settings.policies.of(&event.conversation.channel, event.chat);
+        let mut obligation = Obligation::open(expectation, policy, event.patience, now);
+        let begins = handler.is_gateway() || (slot.is_some() && event.more_within.is_none());
+        let run = begins.then(|| begin(&mut obligation, policy, &handler, now)).flatten();
+        let owner = self.owner;
+        let started = run.as_ref().map(|_| RunStart { turn: id, number: 1, handler: handler.clone(), owner, at: now });
+        let turn = NewTurn { id, handler, obligation, run: started, conversation, session: SessionId::new(now) };
+        let new = NewEvent { id: EventId::new(now), event, turn: Some(turn) };
+        Entering { new, slot, run, is_stranger: false }
+    }
+}
+
+/// Begins a turn before it is stored, so that it is stored as running: a turn that ends the process is
+/// counted even when nothing else of it was written.
+fn begin(obligation: &mut Obligation, policy: &Policy, handler: &Handler, now: Timestamp) -> Option<Run> {
+    obligation.on(Event::Begin, policy, now).effects.into_iter().find_map(|effect| match effect {
+        Effect::Run { attempt, .. } => Some(Run { handler: handler.clone(), attempt, number: 1, started_at: now }),
+        _ => None,
+    })
+}

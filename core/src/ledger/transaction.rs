@@ -1,0 +1,262 @@
+//! From the guard's decisions to rows that are written together.
+
+use std::{
+    collections::{HashSet, VecDeque},
+    sync::Arc,
+};
+
+use rejoinder_guard::{Cleared, Draft, Effect, Event, Signal, Timestamp};
+
+use super::{
+    consequences::Consequences,
+    trigger::{AttemptEnded, Decided, Run, Step, Trigger},
+};
+use crate::{
+    channels::Channels,
+    model::{
+        agent::AgentName,
+        capabilities::Receipts,
+        ids::{OwnerId, TurnId},
+        settings::Settings,
+        stored_delivery::{DeliveryRecord, DeliveryState},
+        turn::{Handler, TurnRecord},
+    },
+    outbox::{
+        render::{self, Target},
+        retry,
+    },
+    ports::store::{
+        record::AuditEntry,
+        transition::{DeliveryChange, NewDelivery, RunStart, Transition, TurnChange, Withdrawal},
+    },
+};
+
+/// What decisions go by.
+pub(crate) struct Terms {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) channels: Arc<Channels>,
+    /// The names of the configured agents.
+    pub(crate) agents: HashSet<AgentName>,
+    /// This process: the runs that it decides on are its own.
+    pub(crate) owner: OwnerId,
+}
+
+impl Terms {
+    /// Who answers a turn: the agent that it was routed to; where it is not configured any more, the one that its
+    /// channel has now.
+    fn handler_of(&self, turn: &TurnRecord) -> Handler {
+        let is_known = turn.handler.agent().is_none_or(|agent| self.agents.contains(agent));
+        if is_known {
+            return turn.handler.clone();
+        }
+        Handler::Agent(self.settings.agent(&turn.event.conversation.channel).clone())
+    }
+}
+
+/// One transaction in the making.
+pub(super) struct Transaction<'a> {
+    terms: &'a Terms,
+    trigger: &'a Trigger,
+    now: Timestamp,
+    transition: Transition,
+    /// What becomes of the delivery that the cause is about: the last word counts.
+    delivery: Option<DeliveryChange>,
+}
+
+/// What was decided on one turn, and what follows once it is stored.
+pub(super) struct Outcome {
+    pub(super) decided: Decided,
+    /// The turn as it is then; `None`: as it was.
+    pub(super) next: Option<TurnRecord>,
+    pub(super) consequences: Consequences,
+}
+
+impl<'a> Transaction<'a> {
+    /// It begins with what the cause itself writes.
+    pub(super) fn new(terms: &'a Terms, trigger: &'a Trigger, now: Timestamp) -> Self {
+        let mut transition = Transition::default();
+        let mut delivery = None;
+        match trigger {
+            Trigger::Event | Trigger::NotAttempted(_) => {}
+            Trigger::RunEnded { end, remark } => {
+                transition.runs_ended.push(end.clone());
+                transition.audit.extend(remark.clone());
+            }
+            Trigger::Command { end, session } => {
+                transition.runs_ended.push(end.clone());
+                transition.sessions.extend(session.clone());
+            }
+            Trigger::AttemptBegins { start, delivery: change } => {
+                transition.attempts_started.push(start.clone());
+                delivery = Some(change.clone());
+            }
+            Trigger::AttemptEnded(ended) => {
+                transition.attempts_ended.push(ended.end.clone());
+                delivery = Some(ended.becomes.clone());
+                transition.withdrawn.extend(ended.rest_withdrawn());
+            }
+        }
+        Self { terms, trigger, now, transition, delivery }
+    }
+
+    /// All that is written.
+    pub(super) fn into_transition(mut self) -> Transition {
+        self.transition.delivery_changes.extend(self.delivery);
+        self.transition
+    }
+
+    /// Lets the guard decide on what happened to one turn, and adds what follows from it.
+    pub(super) fn decide(&mut self, step: &Step) -> Outcome {
+        let (event, mut turn) = (&step.turn.event, step.turn.clone());
+        let policy = self.terms.settings.policies.of(&event.conversation.channel, event.chat);
+        let (mut decided, mut consequences) = (Decided::default(), Consequences::default());
+        let mut events: VecDeque<Event> = step.events.iter().cloned().collect();
+        while let Some(event) = events.pop_front() {
+            for effect in turn.obligation.on(event, policy, self.now).effects {
+                match effect {
+                    Effect::Send(cleared) => {
+                        decided.claimed = true;
+                        // Where the person reads our own row, storing it is its receipt: decided on next.
+                        events.extend(self.claim(&cleared, &turn, &mut consequences));
+                    }
+                    Effect::Draft(cleared) => {
+                        let draft = render::draft(&cleared, &self.target(&turn));
+                        self.transition.deliveries.push(draft);
+                        consequences.has_deliveries = true;
+                    }
+                    Effect::Withdraw { claim } => self.withdraw(turn.id, claim),
+                    Effect::Run { agent, attempt } => decided.run = Some(self.start_run(&mut turn, agent, attempt)),
+                    Effect::RunAgain => consequences.runs_again = true,
+                    Effect::StopRun => consequences.stop_run = Some(turn.runs),
+                    Effect::Resend { labelled, .. } => self.resend(labelled),
+                    Effect::Suppress(suppressed) => {
+                        let kept = suppressed.text.map(|text| format!(": {text}")).unwrap_or_default();
+                        let what = format!("{:?}", suppressed.what).to_lowercase();
+                        self.remark(turn.id, "suppressed", format!("{what} {}{kept}", suppressed.reason));
+                    }
+                    Effect::DeadLetter { reason } => {
+                        if let Some(delivery) = self.attempted() {
+                            let error = Some(reason.clone());
+                            let state = DeliveryState::Dead;
+                            self.delivery = Some(DeliveryChange { state, error, ..DeliveryChange::of(delivery) });
+                        }
+                        self.remark(turn.id, "dead_letter", reason.clone());
+                        consequences.dead_letter = Some(reason);
+                    }
+                }
+            }
+        }
+        // An attempt that begins changes the turn also where the guard does not: what was decided meanwhile must be seen.
+        let is_changed =
+            turn.obligation != step.turn.obligation || matches!(self.trigger, Trigger::AttemptBegins { .. });
+        let next = is_changed.then(|| {
+            let (expected, obligation) = (turn.version, turn.obligation.clone());
+            self.transition.turns.push(TurnChange { turn: turn.id, expected, obligation, at: self.now });
+            TurnRecord { version: expected + 1, ..turn }
+        });
+        Outcome { decided, next, consequences }
+    }
+
+    fn target<'b>(&self, turn: &'b TurnRecord) -> Target<'b>
+    where
+        'a: 'b,
+    {
+        let channel = self.terms.channels.get(&turn.event.conversation.channel);
+        Target { turn, channel: channel.map(AsRef::as_ref), now: self.now }
+    }
+
+    /// Adds the deliveries of a cleared signal; returns its receipt where storing them is one.
+    fn claim(
+        &mut self,
+        cleared: &Cleared<Signal>,
+        turn: &TurnRecord,
+        consequences: &mut Consequences,
+    ) -> Option<Event> {
+        let target = self.target(turn);
+        let capabilities = target.capabilities();
+        let rendered = render::signal(cleared, &target, &capabilities, &self.terms.settings.words);
+        let records = || rendered.deliveries.iter().map(NewDelivery::record);
+        let messages = records().map(|record| record.id.to_string()).collect();
+        consequences.has_deliveries = records().any(|record| record.state == DeliveryState::Pending);
+        consequences.shown = Some(rendered.shown);
+        self.transition.transcript.extend(rendered.transcript);
+        self.transition.deliveries.extend(rendered.deliveries);
+        (capabilities.receipts != Receipts::Platform).then(|| Event::Delivered { claim: cleared.get().claim, messages })
+    }
+
+    fn withdraw(&mut self, turn: TurnId, claim: u32) {
+        let reason = if claim == Draft::CLAIM {
+            "it did not go out in time, and what comes next says more"
+        } else {
+            "a better end came before it was sent"
+        };
+        if let Some(delivery) = self.attempted().filter(|delivery| delivery.claim == claim) {
+            let (state, error) = (DeliveryState::Withdrawn, Some(reason.to_owned()));
+            self.delivery = Some(DeliveryChange { state, error, ..DeliveryChange::of(delivery) });
+        }
+        self.transition.withdrawn.push(Withdrawal { turn, claim, reason: reason.to_owned() });
+    }
+
+    fn start_run(&mut self, turn: &mut TurnRecord, agent: Option<String>, attempt: u32) -> Run {
+        turn.runs += 1;
+        let handler = match agent {
+            Some(agent) => Handler::Agent(agent.into()),
+            None => {
+                let handler = self.terms.handler_of(turn);
+                if handler != turn.handler {
+                    self.remark(turn.id, "rerouted", handler.to_string());
+                }
+                handler
+            }
+        };
+        let (number, owner) = (turn.runs, self.terms.owner);
+        self.transition.runs_started.push(RunStart {
+            turn: turn.id,
+            number,
+            handler: handler.clone(),
+            owner,
+            at: self.now,
+        });
+        Run { handler, attempt, number, started_at: self.now }
+    }
+
+    /// Has the delivery sent again, unless it is out of attempts and age.
+    fn resend(&mut self, labelled: bool) {
+        if let Trigger::AttemptEnded(ended) = self.trigger
+            && !ended.is_spent
+        {
+            let delivery = &ended.delivery;
+            self.delivery = Some(DeliveryChange {
+                state: DeliveryState::Pending,
+                next_attempt_at: self.now + retry::resend_pause(delivery.attempts, ended.is_idempotent),
+                labelled: labelled || delivery.labelled,
+                ..DeliveryChange::of(delivery)
+            });
+        }
+    }
+
+    /// The delivery that the cause is about.
+    fn attempted(&self) -> Option<&'a DeliveryRecord> {
+        match self.trigger {
+            Trigger::AttemptEnded(ended) => Some(&ended.delivery),
+            Trigger::NotAttempted(delivery) => Some(delivery),
+            _ => None,
+        }
+    }
+
+    fn remark(&mut self, turn: TurnId, kind: &str, detail: String) {
+        self.transition.audit.push(AuditEntry { turn, at: self.now, kind: kind.to_owned(), detail });
+    }
+}
+
+impl AttemptEnded {
+    /// The parts after this one, which are not sent.
+    fn rest_withdrawn(&self) -> Option<Withdrawal> {
+        let delivery = &self.delivery;
+        (self.drops_the_rest && delivery.parts > delivery.part).then(|| Withdrawal {
+            turn: delivery.turn,
+            claim: delivery.claim,
+            reason: "an earlier part was refused".to_owned(),
+        })
+    }
+}

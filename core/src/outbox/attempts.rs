@@ -1,0 +1,364 @@
+//! How an attempt to deliver begins and ends, as rows.
+
+use std::{sync::Arc, time::Duration};
+
+use rejoinder_guard::{Draft, Event, OnUnknown, Settlement, SignalKind, State, Timestamp};
+
+use super::retry;
+use crate::{
+    addresses::Addresses,
+    channels::Channels,
+    ledger::{
+        Ledger,
+        trigger::{AttemptEnded, Step, Trigger},
+    },
+    model::{
+        capabilities::Resend,
+        conversation::{ChatKind, ConversationRef},
+        delivery::{Action, DeliveryError, Receipt},
+        event::{EventKind, InboundEvent, Sender, SenderKind},
+        ids::{EventId, OwnerId},
+        settings::Settings,
+        stored_delivery::{DeliveryRecord, DeliveryState},
+        turn::TurnRecord,
+    },
+    outbox::{caller::Caller, health::UNAUTHORIZED_PAUSE},
+    ports::{
+        clock::SharedClock,
+        store::{
+            Store, StoreError,
+            accept::NewEvent,
+            record::BlockedScope,
+            transition::{AttemptEnd, AttemptStart, DeliveryChange},
+        },
+    },
+    timer::Timer,
+};
+
+/// The least time to wait out a limit, whatever the platform says.
+const LEAST_LIMIT: Duration = Duration::from_millis(250);
+
+/// Stores attempts, and what their results mean.
+pub(crate) struct Attempts {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) channels: Arc<Channels>,
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) addresses: Arc<Addresses>,
+    pub(crate) timer: Arc<Timer>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) clock: SharedClock,
+    /// This process: attempts that begin are its own.
+    pub(crate) owner: OwnerId,
+}
+
+/// An attempt that has begun.
+pub(crate) struct Begun {
+    pub(crate) delivery: DeliveryRecord,
+    /// Which attempt of the delivery, counted from 1.
+    pub(crate) number: u32,
+}
+
+/// What a failed attempt means.
+struct Failed {
+    /// What the guard decides on, in this order.
+    events: Vec<Event>,
+    becomes: DeliveryChange,
+}
+
+impl Attempts {
+    /// Stores that an attempt begins, before the first byte is sent. `None` when the guard does not want the signal any
+    /// more.
+    pub(crate) async fn begin(&self, waiting: DeliveryRecord) -> Result<Option<Begun>, StoreError> {
+        let number = self.next_number(&waiting).await?;
+        loop {
+            let at = self.clock.now();
+            let mut delivery =
+                DeliveryRecord { attempts: waiting.attempts + 1, state: DeliveryState::Sending, ..waiting.clone() };
+            let turn = self.ledger.turn(delivery.turn).await?;
+            if !delivery.is_copy && !may_attempt(&turn, delivery.claim) {
+                self.withdraw(&waiting).await?;
+                return Ok(None);
+            }
+            if !delivery.is_copy && waiting.attempts == 0 {
+                self.take_the_drafts_place(&mut delivery, &turn);
+            }
+            let start = AttemptStart { delivery: delivery.id, number, owner: self.owner, at };
+            let action = (delivery.action != waiting.action).then(|| delivery.action.clone());
+            let change = DeliveryChange { action, ..DeliveryChange::of(&delivery) };
+            // From here on the claim cannot be withdrawn. A copy means nothing for its turn.
+            let events = vec![Event::Attempted { claim: delivery.claim }];
+            let step = (!delivery.is_copy).then_some(Step { turn, events });
+            let trigger = Trigger::AttemptBegins { start, delivery: change };
+            if self.ledger.try_to_decide(&mut Vec::from_iter(step), &trigger).await?.is_some() {
+                return Ok(Some(Begun { delivery, number }));
+            }
+        }
+    }
+
+    /// What is known now of the draft before a signal: the signal takes its place, or says that it may be a copy. A
+    /// draft that was on its way when the signal was claimed had no message then.
+    fn take_the_drafts_place(&self, delivery: &mut DeliveryRecord, turn: &TurnRecord) {
+        let is_late = turn.obligation.state().is_final();
+        if delivery.part != 1 || delivery.is_draft() || is_late {
+            return;
+        }
+        if let (Some(message), Action::Send { content, reply_to }) = (turn.obligation.draft_message(), &delivery.action)
+            && content.attachments.is_empty()
+        {
+            let (content, reply_to) = (content.clone(), reply_to.clone());
+            delivery.action = Action::Edit { message: message.to_owned(), content, reply_to };
+        }
+        let policy = self.settings.policies.of(&turn.event.conversation.channel, turn.event.chat);
+        let may_be_a_copy = turn.obligation.has_lost_message() && policy.on_unknown != OnUnknown::Resend;
+        delivery.labelled |= may_be_a_copy && delivery.signal == SignalKind::Reply;
+    }
+
+    /// The number of a delivery's next attempt. Attempts that a limit ended have a number, and do not count.
+    async fn next_number(&self, delivery: &DeliveryRecord) -> Result<u32, StoreError> {
+        if delivery.attempts == 0 && delivery.error.is_none() {
+            return Ok(1);
+        }
+        Ok(self.store.last_attempt(delivery.id).await?.unwrap_or(delivery.attempts) + 1)
+    }
+
+    /// Whether the guard wants something else sent, or nothing.
+    pub(crate) async fn is_stale(&self, delivery: &DeliveryRecord) -> Result<bool, StoreError> {
+        Ok(!delivery.is_copy && !may_attempt(&self.ledger.turn(delivery.turn).await?, delivery.claim))
+    }
+
+    /// Marks a delivery that the guard no longer wants sent.
+    pub(crate) async fn withdraw(&self, delivery: &DeliveryRecord) -> Result<(), StoreError> {
+        let why = || "a better end came before it was sent".to_owned();
+        let error = Some(delivery.error.clone().unwrap_or_else(why));
+        let state = DeliveryState::Withdrawn;
+        self.ledger.change_delivery(DeliveryChange { state, error, ..DeliveryChange::of(delivery) }).await
+    }
+
+    /// A delivery may not go before `until`. A first draft does not wait: by then there is more to show.
+    pub(crate) async fn put_off(&self, delivery: &DeliveryRecord, until: Timestamp) -> Result<(), StoreError> {
+        if delivery.is_draft() && delivery.attempts == 0 {
+            let mut turn = self.ledger.turn(delivery.turn).await?;
+            let trigger = Trigger::NotAttempted(Box::new(delivery.clone()));
+            return self.ledger.decide(&mut turn, Event::NotSent { claim: Draft::CLAIM }, trigger).await.map(drop);
+        }
+        let change = DeliveryChange { next_attempt_at: until, ..DeliveryChange::of(delivery) };
+        self.ledger.change_delivery(change).await?;
+        self.timer.wake_at(until);
+        Ok(())
+    }
+
+    /// Takes up an attempt that has no result.
+    pub(crate) async fn lost(&self, delivery: DeliveryRecord, why: &str) -> Result<(), StoreError> {
+        let number = self.store.last_attempt(delivery.id).await?.unwrap_or(delivery.attempts);
+        self.end(&Begun { delivery, number }, Err(DeliveryError::Unknown(why.to_owned()))).await
+    }
+
+    /// Stores what the platform said, for as long as it takes: nobody else knows it.
+    pub(crate) async fn end_until_stored(&self, begun: &Begun, result: &Result<Receipt, DeliveryError>) {
+        let mut persistence = self.ledger.persist("how an attempt ended", begun.delivery.turn);
+        while let Err(error) = self.end(begun, result.clone()).await {
+            if !persistence.tries_again(&error).await {
+                return;
+            }
+        }
+    }
+
+    async fn end(&self, begun: &Begun, result: Result<Receipt, DeliveryError>) -> Result<(), StoreError> {
+        let (delivery, at) = (&begun.delivery, self.clock.now());
+        let (name, detail) = match &result {
+            Ok(receipt) => ("delivered", receipt.message_id.clone()),
+            Err(error) => (error.as_str(), error.to_string()),
+        };
+        let (number, result_name) = (begun.number, name.to_owned());
+        let end = AttemptEnd { delivery: delivery.id, number, at, result: result_name, detail: Some(detail) };
+        let is_spent = retry::is_spent(delivery, &self.settings, at);
+        let Failed { events, becomes } = match result {
+            Ok(receipt) => Failed {
+                becomes: DeliveryChange {
+                    state: DeliveryState::Delivered,
+                    message_ids: vec![receipt.message_id.clone()],
+                    error: None,
+                    delivered_at: Some(at),
+                    ..DeliveryChange::of(delivery)
+                },
+                events: Vec::from_iter(self.arrived(delivery, Some(receipt)).await?),
+            },
+            Err(error) => self.failed(delivery, error, at, is_spent).await?,
+        };
+        let ended_badly = matches!(events.last(), Some(Event::Refused { .. } | Event::Expired { .. }));
+        let trigger = Trigger::AttemptEnded(Box::new(AttemptEnded {
+            delivery: delivery.clone(),
+            end,
+            becomes,
+            drops_the_rest: ended_badly,
+            is_spent,
+            is_idempotent: self.is_idempotent(delivery),
+        }));
+        if delivery.is_copy || events.is_empty() {
+            return self.ledger.record(trigger).await;
+        }
+        let mut turn = self.ledger.turn(delivery.turn).await?;
+        self.ledger.decide_on(&mut turn, events, trigger).await.map(drop)
+    }
+
+    async fn failed(
+        &self,
+        delivery: &DeliveryRecord,
+        error: DeliveryError,
+        at: Timestamp,
+        is_spent: bool,
+    ) -> Result<Failed, StoreError> {
+        let claim = delivery.claim;
+        let error = as_it_counts(delivery, error, is_spent);
+        let change = DeliveryChange { error: Some(error.to_string()), ..DeliveryChange::of(delivery) };
+        let in_state = |state| DeliveryChange { state, ..change.clone() };
+        // A draft is not kept for a person: the answer says what it said.
+        let given_up = if delivery.is_draft() { DeliveryState::Withdrawn } else { DeliveryState::Dead };
+        let again = |pause| DeliveryChange { next_attempt_at: at + pause, ..in_state(DeliveryState::Pending) };
+        // Waiting out a limit, or following a chat, costs no attempt.
+        let attempts = delivery.attempts.saturating_sub(1);
+        // Of a claim whose first part did not get out nothing was seen: something better may take its place.
+        let not_sent = Vec::from_iter((delivery.part == 1).then_some(Event::NotSent { claim }));
+        let expired = |reason| vec![Event::Expired { claim, reason }];
+        let (events, becomes) = match error {
+            // A delivered answer stays delivered when what it took the place of cannot be removed.
+            DeliveryError::Refused(_) | DeliveryError::Unsupported(_) if is_removal(&delivery.action) => {
+                let events = Vec::from_iter(self.arrived(delivery, None).await?);
+                (events, DeliveryChange { delivered_at: Some(at), ..in_state(DeliveryState::Delivered) })
+            }
+            DeliveryError::Limited { retry_after, scope, .. } => {
+                let pause = retry_after.max(LEAST_LIMIT);
+                self.block(BlockedScope::of(&delivery.conversation, &scope, at + pause)).await?;
+                (not_sent, DeliveryChange { attempts, ..again(pause) })
+            }
+            DeliveryError::Unauthorized(reason) => {
+                self.caller.health.refuse_credentials(&delivery.conversation.channel);
+                if is_spent { (expired(reason), in_state(given_up)) } else { (not_sent, again(UNAUTHORIZED_PAUSE)) }
+            }
+            DeliveryError::Moved { chat } => {
+                self.move_chat(&delivery.conversation, &chat, at).await?;
+                (not_sent, DeliveryChange { attempts, ..again(Duration::ZERO) })
+            }
+            DeliveryError::Gone(_) => {
+                let action = as_send(&delivery.action);
+                (not_sent, DeliveryChange { action, ..again(Duration::ZERO) })
+            }
+            DeliveryError::NotSent { detail, .. } if is_spent => (expired(detail), in_state(given_up)),
+            DeliveryError::NotSent { retry_after, .. } => {
+                (not_sent, again(retry::pause(delivery.attempts).max(retry_after.unwrap_or_default())))
+            }
+            DeliveryError::Unknown(_) if delivery.is_copy && !is_spent => {
+                (Vec::new(), again(retry::pause(delivery.attempts)))
+            }
+            DeliveryError::Unknown(reason) => {
+                // The guard says whether it is sent again, unless it is too old for that.
+                let lost = Event::Lost { claim, idempotent: self.is_idempotent(delivery) };
+                let expired = is_spent.then(|| expired(format!("{reason}; it may have been accepted")));
+                let events = std::iter::once(lost).chain(expired.into_iter().flatten()).collect();
+                (events, in_state(given_up))
+            }
+            DeliveryError::Refused(reason) | DeliveryError::Unsupported(reason) => {
+                let state = if delivery.is_copy { DeliveryState::Dead } else { DeliveryState::Refused };
+                (vec![Event::Refused { claim, reason }], in_state(state))
+            }
+        };
+        Ok(Failed { events, becomes })
+    }
+
+    /// What the receipt of a part means for its claim, if anything. `None`: a removal that the platform refused.
+    async fn arrived(&self, delivery: &DeliveryRecord, receipt: Option<Receipt>) -> Result<Option<Event>, StoreError> {
+        let (claim, part) = (delivery.claim, delivery.part);
+        if part < delivery.parts {
+            return Ok((part == 1).then_some(Event::PartDelivered { claim }));
+        }
+        let mut messages = Vec::new();
+        if delivery.parts > 1 {
+            for other in self.store.deliveries(delivery.turn).await? {
+                let is_earlier = other.claim == claim && other.part < part && other.is_copy == delivery.is_copy;
+                if is_earlier && !is_removal(&other.action) {
+                    messages.extend(other.message_ids);
+                }
+            }
+        }
+        messages.extend(receipt.filter(|_| !is_removal(&delivery.action)).map(|receipt| receipt.message_id));
+        Ok(Some(Event::Delivered { claim, messages }))
+    }
+
+    async fn block(&self, scope: BlockedScope) -> Result<(), StoreError> {
+        self.caller.gate.block(&scope);
+        self.store.block(scope).await
+    }
+
+    /// The platform said that a chat has another id now: stored as an event, as if it had told us by itself.
+    async fn move_chat(&self, from: &ConversationRef, chat: &str, at: Timestamp) -> Result<(), StoreError> {
+        let event = InboundEvent {
+            kind: EventKind::Moved { chat: chat.to_owned() },
+            ..InboundEvent::new(
+                ConversationRef { thread: None, ..from.clone() },
+                ChatKind::Group,
+                format!("moved:{}:{chat}", from.chat),
+                Sender { id: from.chat.to_string(), name: None, username: None, kind: SenderKind::Ourselves },
+                at,
+            )
+        };
+        let event = NewEvent { id: EventId::new(at), event: Arc::new(event), turn: None };
+        self.store.accept(vec![event], None).await?;
+        self.addresses.moved(from, chat);
+        Ok(())
+    }
+
+    /// Whether sending a delivery again cannot show it twice.
+    pub(crate) fn is_idempotent(&self, delivery: &DeliveryRecord) -> bool {
+        let address = &delivery.conversation;
+        let resend = || self.channels.get(&address.channel).map(|channel| channel.capabilities(address).resend);
+        match delivery.action {
+            Action::Edit { .. } | Action::React { .. } | Action::Delete { .. } => true,
+            Action::Send { .. } | Action::Draft { .. } | Action::Typing { .. } => resend() == Some(Resend::Idempotent),
+        }
+    }
+}
+
+/// An error, as what it means for this delivery.
+fn as_it_counts(delivery: &DeliveryRecord, error: DeliveryError, is_spent: bool) -> DeliveryError {
+    match error {
+        // Only an edit can be made a message of its own.
+        DeliveryError::Gone(reason) if !matches!(delivery.action, Action::Edit { .. }) => {
+            DeliveryError::Refused(reason)
+        }
+        DeliveryError::Moved { chat } if *delivery.conversation.chat == *chat => {
+            DeliveryError::NotSent { retry_after: None, detail: format!("moved to where it is: {chat}") }
+        }
+        // It was tried for as long as an answer is.
+        DeliveryError::NotSent { detail, .. } | DeliveryError::Unknown(detail)
+            if is_removal(&delivery.action) && is_spent =>
+        {
+            DeliveryError::Refused(detail)
+        }
+        error => error,
+    }
+}
+
+/// Whether a claim is still the one to send: in flight, or a late answer after a settled fallback.
+fn may_attempt(turn: &TurnRecord, claim: u32) -> bool {
+    if claim == Draft::CLAIM {
+        return turn.obligation.is_draft_wanted();
+    }
+    let state = turn.obligation.state();
+    claim == turn.obligation.claims()
+        && matches!(state, State::Claimed { .. } | State::Settled(Settlement::Signal { .. }))
+}
+
+/// An edit as a message of its own, where the message to change is gone.
+fn as_send(action: &Action) -> Option<Action> {
+    match action {
+        Action::Edit { content, reply_to, .. } => {
+            Some(Action::Send { content: content.clone(), reply_to: reply_to.clone() })
+        }
+        _ => None,
+    }
+}
+
+const fn is_removal(action: &Action) -> bool {
+    matches!(action, Action::Delete { .. })
+}

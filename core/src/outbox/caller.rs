@@ -1,0 +1,50 @@
+//! How adapters are called: one call per conversation at a time, within the limits of their platforms.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures_util::FutureExt;
+use rejoinder_guard::Timestamp;
+
+use crate::{
+    lifecycle::Lifecycle,
+    model::{
+        conversation::ConversationRef,
+        delivery::{DeliveryError, Receipt},
+    },
+    outbox::{calls::Calls, gate::RateGate, health::Health},
+    ports::clock::SharedClock,
+};
+
+/// Calls adapters.
+pub(crate) struct Caller {
+    pub(crate) calls: Calls,
+    pub(crate) gate: RateGate,
+    pub(crate) health: Arc<Health>,
+    pub(crate) clock: SharedClock,
+    pub(crate) lifecycle: Lifecycle,
+}
+
+impl Caller {
+    /// Until when nothing may be sent to an address, if so: its platform limits us, or refused our credentials.
+    pub(crate) fn blocked_until(&self, address: &ConversationRef) -> Option<Timestamp> {
+        self.gate.blocked_until(address).max(self.health.unauthorized_until(&address.channel))
+    }
+
+    /// Calls an adapter: it may panic or hang, the gateway goes on. `None` when the gateway ended first.
+    pub(crate) async fn call(
+        &self,
+        deliver: impl Future<Output = Result<Receipt, DeliveryError>> + Send,
+        timeout: Duration,
+    ) -> Option<Result<Receipt, DeliveryError>> {
+        tokio::select! {
+            biased;
+            result = AssertUnwindSafe(deliver).catch_unwind() => Some(
+                result.unwrap_or_else(|_| Err(DeliveryError::Unknown("the adapter panicked".to_owned()))),
+            ),
+            () = self.clock.sleep(timeout) => {
+                Some(Err(DeliveryError::Unknown("the adapter did not come back".to_owned())))
+            }
+            () = self.lifecycle.ended.cancelled() => None,
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! One notice or draft, shown now or not at all.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio_util::sync::CancellationToken;
+use tracing::debug;
+
+use crate::{
+    channels::Channels,
+    ledger::Ledger,
+    lifecycle::Lifecycle,
+    model::{
+        conversation::ConversationRef,
+        delivery::{Action, Class, Delivery, DeliveryError, Receipt},
+        ids::DeliveryId,
+        turn::TurnRecord,
+    },
+    outbox::{caller::Caller, ephemerals::text::Drafts},
+    ports::{clock::SharedClock, store::Store},
+};
+
+/// How long one may take. A final signal waits for one that is on its way, so that none comes after it.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The least pause before one that could not be shown is tried again.
+pub(crate) const LEAST_PAUSE: Duration = Duration::from_millis(100);
+
+/// Shows what is not stored.
+pub(crate) struct Ephemerals {
+    pub(crate) caller: Arc<Caller>,
+    pub(crate) channels: Arc<Channels>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) drafts: Arc<Drafts>,
+    pub(crate) clock: SharedClock,
+    pub(crate) lifecycle: Lifecycle,
+}
+
+impl Ephemerals {
+    /// Shows something in the conversation of `turn`, unless something else is on its way there, its platform limits us,
+    /// or `stop` was cancelled; without a `stop` it waits for its place. `None` when it was not tried.
+    pub(super) async fn show(
+        &self,
+        turn: &TurnRecord,
+        action: Action,
+        class: Class,
+        stop: Option<&CancellationToken>,
+    ) -> Option<Result<Receipt, DeliveryError>> {
+        let address = self.address(turn).await?;
+        let channel = self.channels.get(&address.channel)?;
+        let calls = &self.caller.calls;
+        let _call = match stop {
+            Some(_) => calls.try_begin(turn.conversation)?,
+            None => calls.begin(turn.conversation).await,
+        };
+        if stop.is_some_and(CancellationToken::is_cancelled)
+            || self.caller.blocked_until(&address).is_some()
+            || self.caller.gate.take(&address, &channel.capabilities(&address), class).is_err()
+        {
+            return None;
+        }
+        let delivery = Delivery {
+            id: DeliveryId::new(self.clock.now()),
+            conversation: address,
+            turn: turn.id,
+            part: 1,
+            parts: 1,
+            via: None,
+            signal: None,
+            action,
+            attempt: 1,
+            label: None,
+        };
+        let result = self.caller.call(channel.deliver(&delivery), TIMEOUT).await?;
+        match &result {
+            Ok(_) => self.caller.health.note(delivery.channel(), &result),
+            Err(error) => debug!(turn = %turn.id, channel = %delivery.channel(), %error, "not shown"),
+        }
+        Some(result)
+    }
+
+    /// Whether the platform limits the conversation of a turn now.
+    pub(super) async fn is_blocked(&self, turn: &TurnRecord) -> bool {
+        match self.address(turn).await {
+            Some(address) => self.caller.blocked_until(&address).is_some(),
+            None => true,
+        }
+    }
+
+    /// Where the conversation of a turn is now.
+    async fn address(&self, turn: &TurnRecord) -> Option<ConversationRef> {
+        self.store.address(turn.conversation).await.unwrap_or_else(|error| {
+            debug!(turn = %turn.id, %error, "where its conversation is cannot be read");
+            None
+        })
+    }
+}

@@ -1,0 +1,84 @@
+//! Removes what turns that have ended leave in the chat.
+
+use std::sync::Arc;
+
+use rejoinder_guard::{Settlement, State};
+use tokio::sync::{Mutex, mpsc};
+
+use super::{leftovers::Leftover, show::Ephemerals};
+use crate::{
+    model::{
+        delivery::{Action, Class, DeliveryError},
+        stored_delivery::{DeliveryRecord, DeliveryState},
+        turn::TurnRecord,
+    },
+    pauses,
+};
+
+/// Removes drafts and deferrals that nothing took the place of.
+pub(crate) struct Tidier {
+    ephemerals: Arc<Ephemerals>,
+    leftovers: Mutex<mpsc::UnboundedReceiver<Leftover>>,
+}
+
+impl Tidier {
+    pub(crate) fn new(ephemerals: Arc<Ephemerals>, leftovers: mpsc::UnboundedReceiver<Leftover>) -> Self {
+        Self { ephemerals, leftovers: Mutex::new(leftovers) }
+    }
+
+    /// Removes messages until the gateway has ended.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let mut leftovers = self.leftovers.lock().await;
+        loop {
+            let Leftover { turn, work } = tokio::select! {
+                Some(leftover) = leftovers.recv() => leftover,
+                () = self.ephemerals.lifecycle.ended.cancelled() => return,
+            };
+            let tidier = Arc::clone(&self);
+            tokio::spawn(async move {
+                let _work = work;
+                tidier.tidy_up(&turn).await;
+            });
+        }
+    }
+
+    /// Removes the draft and the deferral of a turn that was called off or about which nothing was said; of any other one
+    /// its draft, when nothing takes its place, as an emoji does not.
+    async fn tidy_up(&self, turn: &TurnRecord) {
+        let obligation = &turn.obligation;
+        if matches!(obligation.state(), State::Settled(Settlement::Cancelled { .. } | Settlement::Silence { .. })) {
+            for message in obligation.unfinished_messages() {
+                self.remove(turn, message).await;
+            }
+            return;
+        }
+        let Some(draft) = obligation.draft_message() else { return };
+        let Ok(deliveries) = self.ephemerals.store.deliveries(turn.id).await else { return };
+        if !deliveries.iter().any(|delivery| takes_the_place_of(draft, delivery)) {
+            self.remove(turn, draft).await;
+        }
+    }
+
+    async fn remove(&self, turn: &TurnRecord, message: &str) {
+        for pause in pauses::REMOVE {
+            let action = Action::Delete { message: message.to_owned() };
+            let removed = self.ephemerals.show(turn, action, Class::Interim, None).await;
+            let is_worth_another = matches!(
+                removed,
+                None | Some(Err(DeliveryError::Limited { .. }
+                    | DeliveryError::NotSent { .. }
+                    | DeliveryError::Unknown(_)))
+            );
+            if !is_worth_another || !self.ephemerals.lifecycle.pause(*pause).await {
+                return;
+            }
+        }
+    }
+}
+
+/// Whether a delivery changes or removes the message of a draft, or has done so.
+fn takes_the_place_of(draft: &str, delivery: &DeliveryRecord) -> bool {
+    let is_alive = matches!(delivery.state, DeliveryState::Pending | DeliveryState::Sending | DeliveryState::Delivered);
+    let (Action::Edit { message, .. } | Action::Delete { message }) = &delivery.action else { return false };
+    is_alive && message == draft
+}

@@ -1,0 +1,62 @@
+//! Typing notices.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::show::{Ephemerals, LEAST_PAUSE, TIMEOUT};
+use crate::model::{
+    capabilities::Capabilities,
+    delivery::{Action, Class},
+    turn::TurnRecord,
+};
+
+/// An answer that comes sooner needs no notice that somebody is typing, and does not wait for one.
+const TYPING_AFTER: Duration = Duration::from_millis(200);
+
+/// A typing notice, shown and renewed until it is ended.
+pub(crate) struct Typing {
+    ephemerals: Arc<Ephemerals>,
+    ended: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl Typing {
+    pub(crate) fn start(
+        ephemerals: &Arc<Ephemerals>,
+        turn: &TurnRecord,
+        capabilities: &Capabilities,
+        stop: &CancellationToken,
+    ) -> Self {
+        let ended = stop.child_token();
+        let (interval, ends_by_itself) = (capabilities.typing_interval, capabilities.typing_ends_by_itself);
+        let (shown, turn, until) = (Arc::clone(ephemerals), turn.clone(), ended.clone());
+        let task = tokio::spawn(async move {
+            tokio::select! {
+                () = shown.clock.sleep(TYPING_AFTER) => {}
+                () = until.cancelled() => return,
+            }
+            while !until.is_cancelled() {
+                shown.show(&turn, Action::Typing { on: true }, Class::Typing, Some(&until)).await;
+                tokio::select! {
+                    () = shown.clock.sleep(interval.max(LEAST_PAUSE)) => {}
+                    () = until.cancelled() => {}
+                }
+            }
+            if !ends_by_itself {
+                shown.show(&turn, Action::Typing { on: false }, Class::Typing, None).await;
+            }
+        });
+        Self { ephemerals: Arc::clone(ephemerals), ended, task }
+    }
+
+    /// Ends it. The platform knows when this returns, or is too slow to wait for.
+    pub(crate) async fn end(self) {
+        self.ended.cancel();
+        tokio::select! {
+            _ = self.task => {}
+            _ = self.ephemerals.lifecycle.pause(TIMEOUT) => {}
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! One run of one agent: what it is given, what it says while it runs, and how it ends.
+//!
+//! The deadlines are not here: they are rows, and the sweep keeps them for turns that run and turns
+//! that wait alike. When one passes, or the person cancels, the run is stopped from outside.
+
+pub(crate) mod input;
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::FutureExt;
+use rejoinder_guard::{Event, Outcome, SignalKind};
+use tokio::{sync::mpsc, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use self::input::{Inputs, Prepared, Unprepared};
+use crate::{
+    channels::Channels,
+    crash::crash_point,
+    ledger::{
+        Ledger,
+        trigger::{Run, Trigger},
+    },
+    lifecycle::Lifecycle,
+    model::{agent::Usage, capabilities::Support, turn::TurnRecord},
+    outbox::ephemerals::{drafts::Drafting, show::Ephemerals, typing::Typing},
+    ports::{
+        agent::{AgentError, RunEvent, RunEvents, SendResult},
+        clock::SharedClock,
+        store::transition::RunEnd,
+    },
+    seen,
+};
+
+/// How long a run that was told to stop may take to do so, before it is dropped.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Runs agents on turns, and brings what they give before the guard.
+pub(crate) struct Worker {
+    pub(crate) inputs: Inputs,
+    pub(crate) channels: Arc<Channels>,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) ephemerals: Arc<Ephemerals>,
+    pub(crate) clock: SharedClock,
+    pub(crate) lifecycle: Lifecycle,
+}
+
+/// What ended a run.
+enum Ended {
+    /// The runtime returned.
+    Returned(Result<Outcome, AgentError>),
+    /// The runtime panicked.
+    Panicked(String),
+    /// There was nothing to give to the runtime.
+    Unreadable,
+    /// A deadline or the person stopped it; what follows from that is stored already.
+    Stopped,
+    /// The gateway stops; the turn is a row, and is taken up at the next start.
+    Left,
+}
+
+/// What a run leaves when it has ended.
+struct Finished {
+    ended: Ended,
+    usage: Option<Usage>,
+    typing: Option<Typing>,
+}
+
+impl From<Ended> for Finished {
+    fn from(ended: Ended) -> Self {
+        Self { ended, usage: None, typing: None }
+    }
+}
+
+impl Worker {
+    /// Runs the agent that `run` names on `turn`, until it ends or `stop` is cancelled. When the guard wants another run,
+    /// the turn waits for it like any other.
+    pub(crate) async fn run(&self, mut turn: TurnRecord, run: Run, stop: &CancellationToken) {
+        crash_point!("run_started");
+        let Finished { ended, usage, typing } = self.run_agent(&mut turn, &run, stop).await;
+        crash_point!("run_ended");
+        self.finish(&mut turn, &run, ended, usage).await;
+        // Only now: the answer does not wait for it.
+        if let Some(typing) = typing {
+            typing.end().await;
+        }
+    }
+
+    /// Brings the end of a run before the guard.
+    async fn finish(&self, turn: &mut TurnRecord, run: &Run, ended: Ended, usage: Option<Usage>) {
+        let (end, detail, event) = match ended {
+            Ended::Returned(Ok(outcome)) => {
+                let channel = self.channels.get(&turn.event.conversation.channel);
+                let outcome = seen::seen(outcome, channel.map(AsRef::as_ref));
+                let (end, detail) = describe(&outcome);
+                (end, detail, Some(Event::Outcome(outcome)))
+            }
+            Ended::Returned(Err(error)) => {
+                warn!(turn = %turn.id, agent = %run.handler, attempt = run.attempt, %error, "a run failed");
+                ("failed", Some(error.to_string()), Some(Event::Failed(error.to_string())))
+            }
+            Ended::Panicked(message) => {
+                warn!(turn = %turn.id, agent = %run.handler, message, "a run panicked");
+                let why = format!("the agent's runtime panicked: {message}");
+                ("failed", Some(why.clone()), Some(Event::Failed(why)))
+            }
+            Ended::Unreadable => {
+                let why = "what was said cannot be read";
+                ("unreadable", Some(why.to_owned()), Some(Event::Unreadable(why.to_owned())))
+            }
+            Ended::Stopped => ("stopped", None, None),
+            Ended::Left => ("stopped", Some("the gateway was stopped while it ran".to_owned()), Some(Event::TakenBack)),
+        };
+        let at = self.clock.now();
+        metrics::histogram!("rejoinder_run_seconds", "agent" => run.handler.to_string(), "end" => end)
+            .record(at.since(run.started_at).as_secs_f64());
+        let run_end = RunEnd { turn: turn.id, number: run.number, at, end: end.to_owned(), detail, usage };
+        let trigger = Trigger::RunEnded { end: run_end, remark: None };
+        match event {
+            Some(event) => {
+                self.ledger.decide_until_stored(turn, event, trigger).await;
+            }
+            // What stopped it has decided on the turn.
+            None => {
+                if let Err(error) = self.ledger.record(trigger).await {
+                    warn!(turn = %turn.id, %error, "how a run ended was not recorded");
+                }
+            }
+        }
+    }
+
+    async fn run_agent(&self, turn: &mut TurnRecord, run: &Run, stop: &CancellationToken) -> Finished {
+        let prepared = match self.inputs.prepare(turn, run).await {
+            Ok(prepared) => prepared,
+            Err(Unprepared::Unreadable) => return Ended::Unreadable.into(),
+            Err(Unprepared::Failed(error)) => return Ended::Returned(Err(error)).into(),
+        };
+        let Prepared { runtime, input } = prepared;
+        let mut drafting = Drafting::new(&self.ephemerals, &input.capabilities, stop);
+        let typing = (input.capabilities.typing != Support::No)
+            .then(|| Typing::start(&self.ephemerals, turn, &input.capabilities, stop));
+        let (events, mut said) = RunEvents::channel();
+        let cancel = CancellationToken::new();
+        let _cancelled_in_the_end = cancel.clone().drop_guard();
+        let mut running = {
+            let cancel = cancel.clone();
+            tokio::spawn(async move { runtime.run(input, events, cancel).await })
+        };
+        let mut usage = None;
+        let mut open = true;
+        let ended = loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break Ended::Stopped,
+                () = self.lifecycle.ended.cancelled() => break Ended::Left,
+                event = said.recv(), if open => match event {
+                    Some(event) => self.take_in(turn, event, &mut drafting, &mut usage, stop).await,
+                    None => open = false,
+                },
+                result = &mut running => break match result {
+                    Ok(result) => Ended::Returned(result),
+                    Err(error) => Ended::Panicked(panic_message(error)),
+                },
+            }
+        };
+        if matches!(ended, Ended::Stopped) {
+            drafting.pause().await;
+            cancel.cancel();
+            self.let_end(&mut running, &mut said, &mut usage).await;
+        }
+        running.abort();
+        said.close();
+        // What the runtime said just before it returned.
+        while let Some(Some(event)) = said.recv().now_or_never() {
+            self.take_in(turn, event, &mut drafting, &mut usage, stop).await;
+        }
+        drafting.end().await;
+        Finished { ended, usage, typing }
+    }
+
+    /// Gives a run that was told to stop its time to do so. What it says is too late; what it consumed counts.
+    async fn let_end(
+        &self,
+        running: &mut JoinHandle<Result<Outcome, AgentError>>,
+        said: &mut mpsc::Receiver<RunEvent>,
+        usage: &mut Option<Usage>,
+    ) {
+        let late = async {
+            loop {
+                match said.recv().await {
+                    Some(RunEvent::Usage(consumed)) => *usage = Some(consumed),
+                    Some(_) => {}
+                    None => std::future::pending().await,
+                }
+            }
+        };
+        tokio::select! {
+            // It has nothing to say any more, however it ended.
+            _ = running => {}
+            () = late => {}
+            _ = self.lifecycle.pause(GRACE) => {}
+        }
+    }
+
+    async fn take_in(
+        &self,
+        turn: &mut TurnRecord,
+        event: RunEvent,
+        drafting: &mut Drafting,
+        usage: &mut Option<Usage>,
+        stop: &CancellationToken,
+    ) {
+        match event {
+            RunEvent::Text(delta) => drafting.add(turn, &delta),
+            RunEvent::Rewrite(text) => drafting.rewrite(turn, &text),
+            RunEvent::Tool(name) => info!(turn = %turn.id, tool = name, "the agent uses a tool"),
+            RunEvent::Usage(consumed) => *usage = Some(consumed),
+            RunEvent::Send(reply, answer) => {
+                // No draft may come after what is perhaps the answer.
+                drafting.pause().await;
+                let channel = self.channels.get(&turn.event.conversation.channel);
+                let reply = seen::seen_reply(reply, channel.map(AsRef::as_ref));
+                let decided = self.ledger.decide_until_stored(turn, Event::Sent(reply), Trigger::Event).await;
+                if turn.obligation.may_draft() {
+                    drafting.resume(stop);
+                }
+                let is_claimed = decided.is_some_and(|decided| decided.claimed);
+                // A runtime that does not wait for the answer does not want it.
+                let _ = answer.send(if is_claimed { SendResult::Claimed } else { SendResult::Suppressed });
+            }
+        }
+    }
+}
+
+/// The outcome in the words of records: its kind, and what the operator may want to know.
+fn describe(outcome: &Outcome) -> (&'static str, Option<String>) {
+    match outcome {
+        Outcome::Reply(reply) if reply.text.trim().is_empty() && reply.attachments.is_empty() => {
+            ("silent", Some("empty".to_owned()))
+        }
+        Outcome::Reply(_) => (SignalKind::Reply.as_str(), None),
+        Outcome::React(_) => (SignalKind::Reaction.as_str(), None),
+        Outcome::Defer { note, .. } => (input::DEFERRAL, note.clone()),
+        Outcome::Silent(reason) => ("silent", Some(reason.clone())),
+    }
+}
+
+fn panic_message(error: tokio::task::JoinError) -> String {
+    match error.try_into_panic() {
+        Ok(panic) => {
+            let text = panic.downcast_ref::<&str>().map(ToString::to_string);
+            text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".to_owned())
+        }
+        Err(error) => error.to_string(),
+    }
+}
