@@ -56,6 +56,9 @@ pub enum Action {
         /// The message to change, where drafts are messages: the first draft of a turn is a [`Action::Send`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
+        /// The message that the turn is about.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<String>,
     },
     /// Start or end the typing notice.
     Typing {

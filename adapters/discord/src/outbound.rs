@@ -48,7 +48,7 @@ impl Discord {
                 Err(DeliveryError::Unsupported("a reaction needs a message to stand on".to_owned()))
             }
             Action::React { message: Some(message), emoji } => self.react(delivery, message, emoji).await,
-            Action::Draft { text, message } => self.draft(delivery, text, message.as_deref()).await,
+            Action::Draft { text, message, .. } => self.draft(delivery, text, message.as_deref()).await,
             Action::Typing { on: true } => self.typing(conversation).await,
             // The notice ends by itself, and with what is said.
             Action::Typing { on: false } => Ok(Receipt::of("typing")),

@@ -88,7 +88,7 @@ impl Matrix {
             Action::Send { content, reply_to } => self.send(&place, content, reply_to.as_deref()).await?,
             Action::Edit { message, content } => self.edit(&place, message, content).await?,
             Action::React { message, emoji } => self.react(&place, message.as_deref(), emoji).await?,
-            Action::Draft { text, message } => self.draft(&place, text, message.as_deref()).await?,
+            Action::Draft { text, message, .. } => self.draft(&place, text, message.as_deref()).await?,
             Action::Typing { on } => self.typing(&place, *on).await?,
             Action::Delete { message } => self.delete(&place, message).await?,
         };

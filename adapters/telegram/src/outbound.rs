@@ -39,7 +39,7 @@ impl Telegram {
             Action::Send { content, reply_to } => self.send(delivery, &address, content, reply_to.as_deref()).await,
             Action::Edit { message, content } => self.edit(delivery, &address, message, content).await,
             Action::React { message, emoji } => self.react(&address, message.as_deref(), emoji).await,
-            Action::Draft { text, message } => self.draft(delivery, &address, text, message.as_deref()).await,
+            Action::Draft { text, message, .. } => self.draft(delivery, &address, text, message.as_deref()).await,
             Action::Typing { on } => self.typing(delivery, &address, *on).await,
             Action::Delete { message } => self.delete(&address, message).await,
         }

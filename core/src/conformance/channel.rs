@@ -298,7 +298,7 @@ pub async fn capabilities_and_deliver_agree(double: &dyn PlatformDouble) {
             .await;
         message = Some(begun.expect("the first draft is a message").message_ids[0].clone());
     }
-    let draft = Action::Draft { text: "half a sen".to_owned(), message };
+    let draft = Action::Draft { text: "half a sen".to_owned(), message, reply_to: Some(double.persons_message()) };
     let drafted = adapter.deliver(&delivery(&conversation, draft).build()).await;
     agrees("drafts", Some(capabilities.drafts), &drafted);
     for on in [true, false] {

@@ -305,7 +305,8 @@ impl Core {
         message: Option<String>,
         stop: &CancellationToken,
     ) -> Drafted {
-        let action = Action::Draft { text: draft.get().text.clone(), message };
+        let reply_to = turn.event.message_id.clone();
+        let action = Action::Draft { text: draft.get().text.clone(), message, reply_to };
         match self.hint(turn, action, Class::Draft, Some(stop)).await {
             Some(Ok(_)) => Drafted::Shown,
             Some(Err(_)) | None => Drafted::NotShown,

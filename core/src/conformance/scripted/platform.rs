@@ -347,7 +347,7 @@ impl Platform {
                 state.posts.retain(|post| post.id != *message);
                 message.clone()
             }
-            Action::Draft { text, message: Some(message) } if drafts_are_messages => {
+            Action::Draft { text, message: Some(message), .. } if drafts_are_messages => {
                 if let Some(post) = state.posts.iter_mut().find(|post| post.id == *message) {
                     post.text.clone_from(text);
                 }
