@@ -40,6 +40,9 @@ pub enum Action {
         message: String,
         /// What it says from now on.
         content: Content,
+        /// The message that it answers. Of an answer in parts, the first part alone says so.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reply_to: Option<String>,
     },
     /// Put an emoji on a message.
     React {

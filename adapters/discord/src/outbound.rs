@@ -40,7 +40,7 @@ impl Discord {
         let is_private = private_to(conversation).is_some();
         match delivery.action() {
             Action::Send { content, reply_to } => self.send(delivery, content, reply_to.as_deref()).await,
-            Action::Edit { message, content } => self.edit(delivery, message, content).await,
+            Action::Edit { message, content, .. } => self.edit(delivery, message, content).await,
             Action::React { .. } | Action::Draft { .. } | Action::Typing { .. } if is_private => {
                 Err(DeliveryError::Unsupported("what only one person sees takes words alone".to_owned()))
             }

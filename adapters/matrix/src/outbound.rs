@@ -86,7 +86,7 @@ impl Matrix {
         }
         let receipt = match delivery.action() {
             Action::Send { content, reply_to } => self.send(&place, content, reply_to.as_deref()).await?,
-            Action::Edit { message, content } => self.edit(&place, message, content).await?,
+            Action::Edit { message, content, .. } => self.edit(&place, message, content).await?,
             Action::React { message, emoji } => self.react(&place, message.as_deref(), emoji).await?,
             Action::Draft { text, message, .. } => self.draft(&place, text, message.as_deref()).await?,
             Action::Typing { on } => self.typing(&place, *on).await?,

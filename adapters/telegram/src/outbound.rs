@@ -37,7 +37,7 @@ impl Telegram {
         let address = Address::of(delivery.conversation())?;
         match delivery.action() {
             Action::Send { content, reply_to } => self.send(delivery, &address, content, reply_to.as_deref()).await,
-            Action::Edit { message, content } => self.edit(delivery, &address, message, content).await,
+            Action::Edit { message, content, .. } => self.edit(delivery, &address, message, content).await,
             Action::React { message, emoji } => self.react(&address, message.as_deref(), emoji).await,
             Action::Draft { text, message, .. } => self.draft(delivery, &address, text, message.as_deref()).await,
             Action::Typing { on } => self.typing(delivery, &address, *on).await,

@@ -82,7 +82,7 @@ mod tests {
     /// A5.
     #[rstest]
     #[case(Action::Send { content: Content::default(), reply_to: None })]
-    #[case(Action::Edit { message: "1".to_owned(), content: Content::default() })]
+    #[case(Action::Edit { message: "1".to_owned(), content: Content::default(), reply_to: None })]
     #[case(Action::React { message: None, emoji: "👍".to_owned() })]
     #[case(Action::Delete { message: "1".to_owned() })]
     #[case(Action::Draft { text: "of no turn".to_owned(), message: None, reply_to: None })]

@@ -278,7 +278,7 @@ pub async fn capabilities_and_deliver_agree(double: &dyn PlatformDouble) {
         assert!(double.shown().await.iter().any(|shown| shown.contains("first words")), "it was sent");
         let message = receipt.message_ids[0].clone();
 
-        let edit = Action::Edit { message, content: content("second words") };
+        let edit = Action::Edit { message, content: content("second words"), reply_to: None };
         let edited = adapter.deliver(&delivery(&conversation, edit).build()).await;
         if agrees("edit", by_platform.then_some(capabilities.edit), &edited) {
             let shown = double.shown().await;

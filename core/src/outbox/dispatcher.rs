@@ -329,10 +329,12 @@ impl Core {
         if record.part != 1 || record.is_draft() || is_late {
             return;
         }
-        if let (Some(message), Action::Send { content, .. }) = (turn.obligation.draft_message(), &record.action)
+        if let (Some(message), Action::Send { content, reply_to }) =
+            (turn.obligation.draft_message(), &record.action)
             && content.attachments.is_empty()
         {
-            record.action = Action::Edit { message: message.to_owned(), content: content.clone() };
+            let (content, reply_to) = (content.clone(), reply_to.clone());
+            record.action = Action::Edit { message: message.to_owned(), content, reply_to };
         }
         let policy = self.settings.policies.of(&turn.event.conversation.channel, turn.event.chat);
         let may_be_a_copy = turn.obligation.has_lost_message() && policy.on_unknown != OnUnknown::Resend;
@@ -460,7 +462,7 @@ impl Core {
                 (not_sent, DeliveryChange { attempts: record.attempts.saturating_sub(1), ..again(Duration::ZERO) })
             }
             DeliveryError::Gone(_) => {
-                let action = self.as_send(record).await?;
+                let action = as_send(&record.action);
                 (not_sent, DeliveryChange { action, ..again(Duration::ZERO) })
             }
             DeliveryError::NotSent { detail: reason, .. } if is_spent => {
@@ -517,14 +519,6 @@ impl Core {
             }
             error => error,
         }
-    }
-
-    /// The change of a message as a message of its own.
-    async fn as_send(&self, record: &DeliveryRecord) -> Result<Option<Action>, StoreError> {
-        let Action::Edit { content, .. } = &record.action else { return Ok(None) };
-        let turn = self.turn_of(record).await?;
-        let reply_to = turn.event.message_id.clone().filter(|_| record.part == 1);
-        Ok(Some(Action::Send { content: content.clone(), reply_to }))
     }
 
     /// The platform said that a chat has another id now: stored as an event, as if it had told us by itself.
@@ -718,6 +712,16 @@ fn may_attempt(turn: &TurnRecord, claim: u32) -> bool {
     }
     claim == turn.obligation.claims()
         && matches!(state, State::Claimed { .. } | State::Settled(Settlement::Signal { .. }))
+}
+
+/// An edit as a message of its own, where the message to change is gone.
+fn as_send(action: &Action) -> Option<Action> {
+    match action {
+        Action::Edit { content, reply_to, .. } => {
+            Some(Action::Send { content: content.clone(), reply_to: reply_to.clone() })
+        }
+        _ => None,
+    }
 }
 
 const fn is_removal(action: &Action) -> bool {

@@ -156,9 +156,10 @@ fn actions(
         .map(|(index, content)| {
             // A message of words does not become a file.
             let message = if content.attachments.is_empty() { earlier.next() } else { None };
+            let reply_to = turn.event.message_id.clone().filter(|_| index == 0);
             match message {
-                Some(message) => Action::Edit { message, content },
-                None => Action::Send { content, reply_to: turn.event.message_id.clone().filter(|_| index == 0) },
+                Some(message) => Action::Edit { message, content, reply_to },
+                None => Action::Send { content, reply_to },
             }
         })
         .collect();

@@ -336,7 +336,7 @@ impl Platform {
                 }
                 id
             }
-            Action::Edit { message, content } => {
+            Action::Edit { message, content, .. } => {
                 if let Some(post) = state.posts.iter_mut().find(|post| post.id == *message) {
                     post.text.clone_from(&content.text);
                     post.labelled |= delivery.label().is_some();

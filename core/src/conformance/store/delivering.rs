@@ -85,7 +85,7 @@ pub async fn a_delivery_is_read_back_as_it_was_changed(subject: &mut impl Subjec
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a").in_thread("t"), "1")).await;
     let content = Content { text: "a\u{0}b".to_owned(), choices: vec!["x".to_owned()], ..Content::default() };
-    let action = Action::Edit { message: "5".to_owned(), content };
+    let action = Action::Edit { message: "5".to_owned(), content, reply_to: None };
     let inserted = DeliveryRecord {
         action,
         signal: crate::SignalKind::Deferral,

@@ -278,7 +278,7 @@ pub async fn a_view_shows_the_latest_signal(subject: &mut impl Subject) {
     };
     let via = Via::Fallback { cause: Cause::Silent, rung: Rung::Say("silent".to_owned()) };
     let answer = DeliveryRecord {
-        action: Action::Edit { message: "m".to_owned(), content },
+        action: Action::Edit { message: "m".to_owned(), content, reply_to: None },
         state: DeliveryState::Delivered,
         via,
         created_at: at(30),
