@@ -180,17 +180,18 @@ impl Delivery {
     }
 }
 
-/// The platform's acknowledgement.
+/// The platform's acknowledgement: the action was performed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
-    /// The platform's ids of what was made or changed, in order. Never empty.
-    pub message_ids: Vec<String>,
+    /// The platform's id of the message that was sent, changed, reacted to or removed. What has no id there (a typing
+    /// notice, a draft that is not a message) has the delivery's own.
+    pub message_id: String,
 }
 
 impl Receipt {
-    /// The acknowledgement of one message.
+    /// The acknowledgement of what happened to a message.
     pub fn of(message_id: impl Into<String>) -> Self {
-        Self { message_ids: vec![message_id.into()] }
+        Self { message_id: message_id.into() }
     }
 }
 

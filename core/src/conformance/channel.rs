@@ -274,9 +274,9 @@ pub async fn capabilities_and_deliver_agree(double: &dyn PlatformDouble) {
         assert!(matches!(sent, Err(DeliveryError::Unsupported(_))), "a row is no call: {sent:?}");
     } else {
         let receipt = sent.expect("a text is sent");
-        assert!(!receipt.message_ids.is_empty(), "a receipt names its messages");
+        assert!(!receipt.message_id.is_empty(), "a receipt names its message");
         assert!(double.shown().await.iter().any(|shown| shown.contains("first words")), "it was sent");
-        let message = receipt.message_ids[0].clone();
+        let message = receipt.message_id;
 
         let edit = Action::Edit { message, content: content("second words"), reply_to: None };
         let edited = adapter.deliver(&delivery(&conversation, edit).build()).await;
@@ -296,7 +296,7 @@ pub async fn capabilities_and_deliver_agree(double: &dyn PlatformDouble) {
         let begun = adapter
             .deliver(&delivery(&conversation, Action::Send { content: content("half"), reply_to: None }).build())
             .await;
-        message = Some(begun.expect("the first draft is a message").message_ids[0].clone());
+        message = Some(begun.expect("the first draft is a message").message_id);
     }
     let draft = Action::Draft { text: "half a sen".to_owned(), message, reply_to: Some(double.persons_message()) };
     let drafted = adapter.deliver(&delivery(&conversation, draft).build()).await;
@@ -376,7 +376,7 @@ pub async fn a_long_text_arrives_in_parts_and_in_order(double: &dyn PlatformDoub
     let mut ids = Vec::new();
     for (number, part) in (1..).zip(&parts) {
         let part = text(&conversation, part).part(number, count).build();
-        ids.extend(adapter.deliver(&part).await.expect("every part is sent").message_ids);
+        ids.push(adapter.deliver(&part).await.expect("every part is sent").message_id);
     }
     assert_eq!(ids.iter().collect::<HashSet<_>>().len(), ids.len(), "every message has an id of its own");
     let shown = double.shown().await;

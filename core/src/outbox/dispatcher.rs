@@ -398,17 +398,17 @@ impl Core {
             Ok(receipt) => {
                 let delivery = DeliveryChange {
                     state: DeliveryState::Delivered,
-                    message_ids: receipt.message_ids.clone(),
+                    message_ids: vec![receipt.message_id.clone()],
                     error: None,
                     delivered_at: Some(at),
                     ..DeliveryChange::of(record)
                 };
                 let along = Along {
-                    attempt_ended: ended("delivered", receipt.message_ids.join(", ")),
+                    attempt_ended: ended("delivered", receipt.message_id.clone()),
                     delivery: Some(delivery),
                     ..Along::default()
                 };
-                let event = self.all_parts(record, receipt).await?;
+                let event = self.all_parts(record, Some(receipt)).await?;
                 self.record_attempt(record, event, along).await
             }
             Err(error) => {
@@ -440,7 +440,7 @@ impl Core {
         let (event, delivery) = match error {
             // An answer that is there is not undone by what it took the place of and cannot be removed.
             DeliveryError::Refused(_) | DeliveryError::Unsupported(_) if is_removal(&record.action) => {
-                let event = self.all_parts(record, Receipt { message_ids: Vec::new() }).await?;
+                let event = self.all_parts(record, None).await?;
                 (event, DeliveryChange { delivered_at: Some(at), ..in_state(DeliveryState::Delivered) })
             }
             DeliveryError::Limited { retry_after, scope, .. } => {
@@ -653,8 +653,12 @@ impl Core {
         self.store.block(scope).await
     }
 
-    /// What the receipt of a part says about its claim, if anything.
-    async fn all_parts(&self, record: &DeliveryRecord, receipt: Receipt) -> Result<Option<Event>, StoreError> {
+    /// What the receipt of a part means for its claim, if anything. `None`: a removal that the platform refused.
+    async fn all_parts(
+        &self,
+        record: &DeliveryRecord,
+        receipt: Option<Receipt>,
+    ) -> Result<Option<Event>, StoreError> {
         if record.part < record.parts {
             return Ok((record.part == 1).then_some(Event::PartDelivered { claim: record.claim }));
         }
@@ -666,9 +670,7 @@ impl Core {
                 }
             }
         }
-        if !is_removal(&record.action) {
-            messages.extend(receipt.message_ids);
-        }
+        messages.extend(receipt.filter(|_| !is_removal(&record.action)).map(|receipt| receipt.message_id));
         Ok(Some(Event::Delivered { claim: record.claim, messages }))
     }
 
