@@ -188,6 +188,9 @@ pub struct Capabilities {
     pub typing: Support,
     /// How often a typing notice must be renewed.
     pub typing_interval: Duration,
+    /// Whether a typing notice ends by itself: with the next message, or when it is not renewed. Then there is no call
+    /// that ends it, and it is not asked for.
+    pub typing_ends_by_itself: bool,
     /// The most text one message holds; `None`: no limit of its own.
     pub text_limit: Option<TextLimit>,
     /// The budget of one conversation.

@@ -63,7 +63,7 @@ pub enum Action {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reply_to: Option<String>,
     },
-    /// Start or end the typing notice.
+    /// Start or end the typing notice. Its end is asked for where it does not end by itself.
     Typing {
         /// Whether it is shown.
         on: bool,

@@ -168,8 +168,7 @@ impl Core {
         let policy = self.settings.policies.of(&turn.event.conversation.channel, turn.event.chat);
         let attachments = self.files(&turn.event.attachments, runtime.as_ref(), channel.as_ref()).await;
         let mut drafting = Drafting::new(&capabilities, stop);
-        let typing =
-            (capabilities.typing != Support::No).then(|| Typing::start(self, turn, capabilities.typing_interval, stop));
+        let typing = (capabilities.typing != Support::No).then(|| Typing::start(self, turn, &capabilities, stop));
         let put = AgentTurn {
             turn: turn.id,
             conversation: turn.event.conversation.clone(),

@@ -49,9 +49,8 @@ impl Discord {
             }
             Action::React { message: Some(message), emoji } => self.react(delivery, message, emoji).await,
             Action::Draft { text, message, .. } => self.draft(delivery, text, message.as_deref()).await,
-            Action::Typing { on: true } => self.typing(conversation).await,
-            // The notice ends by itself, and with what is said.
-            Action::Typing { on: false } => Ok(Receipt::of("typing")),
+            Action::Typing { on: true } => self.typing(delivery).await,
+            Action::Typing { on: false } => Err(DeliveryError::Unsupported("typing ends by itself".to_owned())),
             Action::Delete { message } => self.delete(conversation, message).await,
         }
     }
@@ -255,8 +254,8 @@ impl Discord {
         Ok(Receipt::of(message))
     }
 
-    async fn typing(&self, conversation: &ConversationRef) -> Result<Receipt, DeliveryError> {
-        let (chat, thread) = address::channels(conversation)?;
+    async fn typing(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
+        let (chat, thread) = address::channels(delivery.conversation())?;
         let path = |channel| format!("channels/{channel}/typing");
         let typed = self.api.call(Method::POST, &path(thread.unwrap_or(chat)), Body::Nothing).await;
         match typed {
@@ -268,14 +267,16 @@ impl Discord {
                 typed?;
             }
         }
-        Ok(Receipt::of("typing"))
+        Ok(Receipt::of(delivery.id().to_string()))
     }
 
     async fn delete(&self, conversation: &ConversationRef, message: &str) -> Result<Receipt, DeliveryError> {
         let deleted = match Address::parse(message) {
-            None => return Ok(Receipt::of(message)),
+            None => return Err(DeliveryError::Refused(format!("`{message}` is no message"))),
             Some(Address::Interaction(interaction, id)) => {
-                let Some(record) = self.alive(interaction).await else { return Ok(Receipt::of(message)) };
+                let Some(record) = self.alive(interaction).await else {
+                    return Err(DeliveryError::Refused("the time to remove it is over".to_owned()));
+                };
                 self.api.call(Method::DELETE, &record.message(&id.to_string()), Body::Nothing).await.map(|_| ())
             }
             Some(Address::Direct(chat, id)) => {

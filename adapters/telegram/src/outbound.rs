@@ -40,7 +40,8 @@ impl Telegram {
             Action::Edit { message, content, .. } => self.edit(delivery, &address, message, content).await,
             Action::React { message, emoji } => self.react(&address, message.as_deref(), emoji).await,
             Action::Draft { text, message, .. } => self.draft(delivery, &address, text, message.as_deref()).await,
-            Action::Typing { on } => self.typing(delivery, &address, *on).await,
+            Action::Typing { on: true } => self.typing(delivery, &address).await,
+            Action::Typing { on: false } => Err(DeliveryError::Unsupported("typing ends by itself".to_owned())),
             Action::Delete { message } => self.delete(&address, message).await,
         }
     }
@@ -212,30 +213,21 @@ impl Telegram {
         }
     }
 
-    async fn typing(&self, delivery: &Delivery, address: &Address, on: bool) -> Result<Receipt, DeliveryError> {
-        let receipt = Receipt::of(delivery.id().to_string());
-        if !on {
-            // There is no call for it: it ends with our message, or 5 seconds after the last notice.
-            return Ok(receipt);
-        }
+    async fn typing(&self, delivery: &Delivery, address: &Address) -> Result<Receipt, DeliveryError> {
         self.is_worth_trying(address)?;
         let mut payload = SendChatAction::new(address.chat.clone(), ChatAction::Typing);
         payload.message_thread_id = address.thread;
         match self.api.ask::<bool>("sendChatAction", &payload, HINT_TIMEOUT).await {
-            Ok(_) => Ok(receipt),
+            Ok(_) => Ok(Receipt::of(delivery.id().to_string())),
             Err(error) => Err(self.judge(address, error, Kind::Again)),
         }
     }
 
     async fn delete(&self, address: &Address, message: &str) -> Result<Receipt, DeliveryError> {
-        let Ok(id) = address::message_id(message) else { return Ok(Receipt::of(message)) };
+        let id = address::message_id(message).map_err(DeliveryError::Refused)?;
         match self.api.call::<_, bool>(&DeleteMessage::new(address.chat.clone(), id)).await {
             Ok(_) => Ok(Receipt::of(message)),
-            // After two days a message has to stay. That is no reason to answer once more.
-            Err(ApiError::Refused(refusal)) if refusal.is_past_removing() => {
-                tracing::debug!(channel = %self.channel, message, %refusal, "there is nothing to remove any more");
-                Ok(Receipt::of(message))
-            }
+            Err(ApiError::Refused(refusal)) if refusal.is_removed() => Ok(Receipt::of(message)),
             Err(error) => Err(self.judge(address, error, Kind::Again)),
         }
     }

@@ -301,10 +301,10 @@ pub async fn capabilities_and_deliver_agree(double: &dyn PlatformDouble) {
     let draft = Action::Draft { text: "half a sen".to_owned(), message, reply_to: Some(double.persons_message()) };
     let drafted = adapter.deliver(&delivery(&conversation, draft).build()).await;
     agrees("drafts", Some(capabilities.drafts), &drafted);
-    for on in [true, false] {
-        let typed = adapter.deliver(&delivery(&conversation, Action::Typing { on }).build()).await;
-        agrees("typing", Some(capabilities.typing), &typed);
-    }
+    let typing = async |on| adapter.deliver(&delivery(&conversation, Action::Typing { on }).build()).await;
+    agrees("typing", Some(capabilities.typing), &typing(true).await);
+    let end = if capabilities.typing_ends_by_itself { Support::No } else { capabilities.typing };
+    agrees("the end of typing", Some(end), &typing(false).await);
 }
 
 /// Checks a result against the support that was claimed, if any was; whether it was done.

@@ -329,8 +329,7 @@ impl Core {
         if record.part != 1 || record.is_draft() || is_late {
             return;
         }
-        if let (Some(message), Action::Send { content, reply_to }) =
-            (turn.obligation.draft_message(), &record.action)
+        if let (Some(message), Action::Send { content, reply_to }) = (turn.obligation.draft_message(), &record.action)
             && content.attachments.is_empty()
         {
             let (content, reply_to) = (content.clone(), reply_to.clone());
@@ -654,11 +653,7 @@ impl Core {
     }
 
     /// What the receipt of a part means for its claim, if anything. `None`: a removal that the platform refused.
-    async fn all_parts(
-        &self,
-        record: &DeliveryRecord,
-        receipt: Option<Receipt>,
-    ) -> Result<Option<Event>, StoreError> {
+    async fn all_parts(&self, record: &DeliveryRecord, receipt: Option<Receipt>) -> Result<Option<Event>, StoreError> {
         if record.part < record.parts {
             return Ok((record.part == 1).then_some(Event::PartDelivered { claim: record.claim }));
         }

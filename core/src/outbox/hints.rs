@@ -165,8 +165,14 @@ pub(crate) struct Typing {
 }
 
 impl Typing {
-    pub(crate) fn start(core: &Arc<Core>, turn: &TurnRecord, interval: Duration, stop: &CancellationToken) -> Self {
+    pub(crate) fn start(
+        core: &Arc<Core>,
+        turn: &TurnRecord,
+        capabilities: &Capabilities,
+        stop: &CancellationToken,
+    ) -> Self {
         let ended = stop.child_token();
+        let (interval, ends_by_itself) = (capabilities.typing_interval, capabilities.typing_ends_by_itself);
         let task = {
             let (core, turn, ended) = (Arc::clone(core), turn.clone(), ended.clone());
             async move {
@@ -182,7 +188,9 @@ impl Typing {
                         () = ended.cancelled() => {}
                     }
                 }
-                core.hint(&turn, Action::Typing { on: false }, Class::Typing, None).await;
+                if !ends_by_itself {
+                    core.hint(&turn, Action::Typing { on: false }, Class::Typing, None).await;
+                }
             }
         };
         Self { core: Arc::clone(core), ended, task: tokio::spawn(task) }

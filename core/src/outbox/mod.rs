@@ -215,6 +215,7 @@ pub(crate) const fn least_capabilities() -> Capabilities {
         draft_interval: Duration::ZERO,
         typing: Support::No,
         typing_interval: Duration::ZERO,
+        typing_ends_by_itself: true,
         text_limit: None,
         conversation_rate: None,
         account_rate: None,

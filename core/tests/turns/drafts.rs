@@ -175,6 +175,22 @@ async fn typing_is_renewed_and_ends_with_the_turn() {
     gateway.at_rest().await;
 }
 
+/// G1.
+#[tokio::test]
+async fn the_end_of_typing_is_not_asked_for_where_it_comes_by_itself() {
+    let ends_by_itself = |it: &mut Capabilities| {
+        showing(it);
+        it.typing_ends_by_itself = true;
+    };
+    let gateway = Made::new().capable(ends_by_itself).always(Script::replies("done").taking(secs(6))).start().await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(7)).await;
+
+    assert_eq!(typing(&gateway), [true, true]);
+    gateway.at_rest().await;
+}
+
 /// A platform that does not come back from a hint delays an answer, and loses none.
 #[tokio::test]
 async fn a_hint_that_hangs_does_not_keep_the_answer() {

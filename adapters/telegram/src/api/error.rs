@@ -68,10 +68,9 @@ impl Refusal {
             ])
     }
 
-    /// The message to remove is gone, or has to stay.
-    pub(crate) fn is_past_removing(&self) -> bool {
-        self.code == 400
-            && self.says(&["message to delete not found", "message can't be deleted", "MESSAGE_ID_INVALID"])
+    /// The message to remove is gone already.
+    pub(crate) fn is_removed(&self) -> bool {
+        self.code == 400 && self.says(&["message to delete not found", "MESSAGE_ID_INVALID"])
     }
 
     /// The entities over the text are not understood.

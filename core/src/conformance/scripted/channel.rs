@@ -31,6 +31,7 @@ pub const fn capabilities() -> Capabilities {
         draft_interval: Duration::from_secs(1),
         typing: Support::No,
         typing_interval: Duration::from_secs(4),
+        typing_ends_by_itself: false,
         text_limit: None,
         conversation_rate: None,
         account_rate: None,
