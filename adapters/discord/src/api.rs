@@ -3,7 +3,6 @@
 //! The payloads are serenity's; the calls are our own, since what counts is whether a request was written, and
 //! what a limit means for a delivery. Nothing here says the token.
 
-mod error;
 mod limits;
 
 use std::{error::Error as _, time::Duration};
@@ -16,10 +15,8 @@ use serde_json::Value;
 use url::Url;
 
 use self::limits::Limits;
-pub(crate) use self::{
-    error::{ApiError, Refusal, code},
-    limits::Route,
-};
+pub(crate) use self::limits::Route;
+use crate::errors::{ApiError, Refusal};
 
 /// How long an ordinary call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);

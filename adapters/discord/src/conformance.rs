@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::{
-    Discord, DiscordOptions, Limits, check::Identity, directory::Directory, normalise::Reader, said::Said,
+    Discord, DiscordOptions, Limits, check::Identity, directory::Directory, inbound::Reader, said::Said,
     snowflake::Snowflake,
 };
 

@@ -26,13 +26,12 @@
 //!
 //! # To add …
 //!
-//! * a kind of event: its view in `payload.rs`, its reading in `normalise/`, its name in `inbound.rs`;
+//! * a kind of event: its view in `payload.rs`, its reading in `inbound/`, its name in `receive.rs`;
 //! * something to send: its arm in `outbound.rs`;
-//! * a failure of Discord's that wants something done: its code in `api/error.rs`;
+//! * a failure of Discord's that wants something done: its code in `errors.rs`;
 //! * a number that Discord sets: its line in `capabilities.rs` or `options.rs`, with its source.
 
 mod api;
-mod backfill;
 mod capabilities;
 mod check;
 mod closing;
@@ -40,17 +39,18 @@ mod commands;
 #[cfg(test)]
 mod conformance;
 mod directory;
+mod errors;
 mod format;
 mod gateway;
 mod inbound;
 mod interactions;
-mod normalise;
 mod options;
 mod outbound;
 mod payload;
 mod places;
 mod position;
 mod pulse;
+mod receive;
 mod said;
 mod snowflake;
 
@@ -71,15 +71,16 @@ use tokio::sync::{OnceCell, mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    api::{Api, Refusal},
+    api::Api,
     check::Identity,
     directory::Directory,
+    errors::Refusal,
     gateway::{Queues, Shard, StoredSeq},
-    inbound::{Answering, Taking},
     interactions::{Interactions, Record},
     places::Places,
     position::Position,
     pulse::Pulse,
+    receive::{Answering, Taking},
     said::Said,
     snowflake::Snowflake,
 };
@@ -162,7 +163,7 @@ impl Discord {
     }
 
     /// Who we are.
-    async fn me(&self) -> Result<Identity, api::ApiError> {
+    async fn me(&self) -> Result<Identity, errors::ApiError> {
         self.identity.get_or_try_init(|| check::who_am_i(&self.api)).await.copied()
     }
 
@@ -273,7 +274,7 @@ impl ChannelAdapter for Discord {
     }
 
     fn capabilities(&self, conversation: &ConversationRef) -> Capabilities {
-        let is_private = normalise::private_to(conversation).is_some();
+        let is_private = inbound::private_to(conversation).is_some();
         capabilities::capabilities(is_private, self.options.streaming == Streaming::Edit, &self.options.limits)
     }
 

@@ -19,10 +19,11 @@ use serde::Deserialize;
 use self::{address::Address, message::Outgoing};
 use crate::{
     Discord,
-    api::{ApiError, Body, code},
+    api::Body,
+    errors::{ApiError, code},
     format,
+    inbound::{interaction_in, private_to},
     interactions::Record,
-    normalise::{interaction_in, private_to},
     payload::Sent,
     snowflake::Snowflake,
 };
@@ -76,7 +77,9 @@ impl Discord {
     ) -> Result<Receipt, DeliveryError> {
         let outgoing = self.outgoing(delivery, content).await?;
         match self.try_to_send(delivery, &outgoing, reply_to).await {
-            Err(error) if outgoing.has_files() && error.refusal().is_some_and(crate::api::Refusal::is_about_file) => {
+            Err(error)
+                if outgoing.has_files() && error.refusal().is_some_and(crate::errors::Refusal::is_about_file) =>
+            {
                 // A file that is not taken is named: the person knows that there is one.
                 Ok(self.try_to_send(delivery, &outgoing.without_files(), reply_to).await?)
             }
@@ -172,7 +175,7 @@ impl Discord {
     ) -> Result<Option<Sent>, ApiError> {
         match self.api.ask(method, path, body).await {
             Ok(sent) => Ok(Some(sent)),
-            Err(error) if error.refusal().is_some_and(crate::api::Refusal::is_about_interaction) => {
+            Err(error) if error.refusal().is_some_and(crate::errors::Refusal::is_about_interaction) => {
                 self.interactions.lost(record.id);
                 Ok(None)
             }
@@ -215,7 +218,7 @@ impl Discord {
             Err(error) => error,
         };
         // In a channel that is closed to us an answer to a command can still be changed by its token.
-        let is_closed = error.refusal().is_some_and(crate::api::Refusal::is_about_channel);
+        let is_closed = error.refusal().is_some_and(crate::errors::Refusal::is_about_channel);
         if is_closed
             && let Some(turn) = delivery.turn()
             && let Some(record) = self.interactions.of_turn(turn, self.clock.now()).await

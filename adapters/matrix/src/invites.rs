@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Matrix, Session,
     inbound::{self, Around},
-    sync::{Ending, chat_kind},
+    receive::{Ending, chat_kind},
 };
 
 /// How long one attempt to come in may take: the room may be on a server far away.

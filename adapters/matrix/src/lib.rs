@@ -2,7 +2,7 @@
 //!
 //! Each account of the configuration is a channel of its own (`matrix.main`): a [`Matrix`], on matrix-sdk. What
 //! comes in is durable before it counts as read: our own cursors say how far each room is stored, and what is
-//! missing is read back (see `sync.rs`). What goes out carries its delivery's id as the transaction id, so that
+//! missing is read back (see `receive.rs`). What goes out carries its delivery's id as the transaction id, so that
 //! nothing is shown twice.
 //!
 //! What it never does: answer what was said before its first start, make a new device in silence when the keys
@@ -42,14 +42,14 @@ mod format;
 mod inbound;
 mod invites;
 mod known;
+mod latest;
 mod locked;
 mod options;
 mod outbound;
 mod payload;
 mod pulse;
-mod said;
+mod receive;
 mod session;
-mod sync;
 mod trust;
 mod verification;
 
@@ -73,11 +73,11 @@ use self::{
     drafts::Budget,
     invites::Doors,
     known::Memory,
+    latest::{Questions, Said},
     locked::Waiting,
     pulse::Pulse,
-    said::{Questions, Said},
+    receive::{Ending, Late},
     session::{REQUEST_TIMEOUT, SessionError},
-    sync::{Ending, Late},
 };
 
 /// The cursor that remembers our device.

@@ -21,7 +21,7 @@ use crate::{
     errors::{self, Failure},
     inbound,
     payload::Event,
-    sync::{self, Ending},
+    receive::{self, Ending},
 };
 
 /// The cursor that is the list.
@@ -192,7 +192,7 @@ impl Matrix {
                 }
             };
             let raw = event.raw().json().get();
-            let Some(parsed) = sync::read(&event) else {
+            let Some(parsed) = receive::read(&event) else {
                 // What was encrypted is no event.
                 done.push(&locked.event);
                 continue;

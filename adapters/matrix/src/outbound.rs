@@ -29,7 +29,7 @@ use crate::{
     known::{Asked, Known},
     options::{ReadReceipts, Streaming},
     payload::OUR_FIELD,
-    sync::{chat_kind, read},
+    receive::{chat_kind, read},
 };
 
 /// How long one message may take: in an encrypted room its key is shared first.

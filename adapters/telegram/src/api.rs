@@ -3,8 +3,6 @@
 //! teloxide's payloads are what is sent; the calls are our own, since what counts is whether a request was
 //! written, and nothing may say the token: it is part of every address.
 
-mod error;
-
 use std::{error::Error as _, time::Duration};
 
 use reqwest::{Client, Response, StatusCode, header::CONTENT_TYPE, multipart::Form};
@@ -13,7 +11,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use teloxide::requests::Payload;
 use url::Url;
 
-pub(crate) use self::error::{ApiError, Refusal};
+use crate::errors::{ApiError, Refusal};
 
 /// How long an ordinary call may take.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(30);

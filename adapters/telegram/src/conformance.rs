@@ -16,7 +16,7 @@ use rejoinder_core::{
 use rejoinder_telegram_double::{ApiError, Fault, Outage, Person, TelegramDouble};
 use serde_json::{Value, json};
 
-use crate::{Telegram, TelegramOptions, check::BotProfile, normalise::Reader, said::Said, tests};
+use crate::{Telegram, TelegramOptions, check::BotProfile, inbound::Reader, said::Said, tests};
 
 struct Double {
     telegram: TelegramDouble,

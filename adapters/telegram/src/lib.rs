@@ -28,31 +28,29 @@
 //!
 //! # To add …
 //!
-//! * a kind of content: its view in `payload.rs`, and its words in `normalise/message.rs` or its line in
-//!   `normalise/files.rs`;
-//! * a kind of update: its view, its arm in `normalise.rs`, its line in `polling::ALLOWED`;
-//! * a failure of Telegram's that wants something done: its question in `api/error.rs`, its answer in
+//! * a kind of content: its view in `payload.rs`, and its words in `inbound/message.rs` or its line in
+//!   `inbound/files.rs`;
+//! * a kind of update: its view, its arm in `inbound.rs`, its line in `receive::polling::ALLOWED`;
+//! * a failure of Telegram's that wants something done: its question in `errors.rs`, its answer in
 //!   `outbound/judge.rs`.
 
-mod albums;
 mod api;
 mod capabilities;
 mod check;
 mod closing;
 #[cfg(test)]
 mod conformance;
+mod errors;
 pub mod format;
 mod inbound;
 mod limited;
-mod normalise;
 mod options;
 mod outbound;
 mod payload;
-mod polling;
 mod pulse;
 mod reactions;
+mod receive;
 mod said;
-mod webhook;
 
 use std::{
     fmt,
@@ -76,22 +74,21 @@ use teloxide::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
-    albums::Albums,
     api::Api,
     capabilities::{Drafts, Place},
     limited::Limited,
     payload::FilePath,
     pulse::Pulse,
     reactions::Reactions,
+    receive::{Albums, Door},
     said::Said,
-    webhook::Door,
 };
 pub use self::{
     check::{BotProfile, CheckError, Posting, check, check_posting},
     options::{
         API_URL, Limits, MAX_POLL_TIMEOUT, Mode, OptionsError, Streaming, TelegramOptions, WebhookOptions, is_token,
     },
-    webhook::webhook_routes,
+    receive::webhook_routes,
 };
 
 /// How long the end waits for calls that nothing hangs on.
@@ -229,7 +226,7 @@ impl ChannelAdapter for Telegram {
 
     fn health(&self) -> ChannelHealth {
         let stale_after: Option<Duration> = match self.options.mode {
-            Mode::Polling => Some(polling::stale_after(self.options.poll_timeout)),
+            Mode::Polling => Some(receive::stale_after(self.options.poll_timeout)),
             Mode::Webhook(_) => None,
         };
         self.pulse.health(stale_after)
@@ -264,11 +261,11 @@ impl ChannelAdapter for Telegram {
     }
 
     async fn fetch(&self, attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {
-        let Some(id) = normalise::file_id(&attachment.url) else {
+        let Some(id) = inbound::file_id(&attachment.url) else {
             return Err(FetchError::NotOurs(attachment.name.clone()));
         };
         let limit = limit.min(self.options.max_download);
-        let failed = |error: api::ApiError| match error.refusal() {
+        let failed = |error: errors::ApiError| match error.refusal() {
             Some(refusal) if refusal.description.to_lowercase().contains("too big") => FetchError::TooLarge { limit },
             _ => FetchError::Failed(error.to_string()),
         };

@@ -21,11 +21,11 @@ use teloxide::{
 use self::{address::Address, judge::Kind};
 use crate::{
     Telegram,
-    api::ApiError,
     capabilities::Drafts,
     check,
+    errors::ApiError,
     format::{Formatted, MESSAGE_UNITS, PART_UNITS, format, parts, utf16_len},
-    normalise::pick_data,
+    inbound::pick_data,
     payload::Sent,
 };
 
@@ -142,7 +142,7 @@ impl Telegram {
         payload.link_preview_options = self.link_previews();
         payload.reply_markup = keyboard;
         let mut result = self.api.call::<_, IgnoredAny>(&payload).await;
-        if payload.entities.is_some() && is_refused(&result, crate::api::Refusal::is_about_entities) {
+        if payload.entities.is_some() && is_refused(&result, crate::errors::Refusal::is_about_entities) {
             payload.entities = None;
             result = self.api.call(&payload).await;
         }
@@ -255,7 +255,7 @@ impl Telegram {
     }
 }
 
-fn is_refused<T>(result: &Result<T, ApiError>, is: impl Fn(&crate::api::Refusal) -> bool) -> bool {
+fn is_refused<T>(result: &Result<T, ApiError>, is: impl Fn(&crate::errors::Refusal) -> bool) -> bool {
     result.as_ref().err().and_then(ApiError::refusal).is_some_and(is)
 }
 

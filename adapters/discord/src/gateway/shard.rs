@@ -18,7 +18,7 @@ use super::{
     connection::{Connection, ConnectionError},
     frame::{self, Frame, Opened, Said},
 };
-use crate::{Discord, api::ApiError};
+use crate::{Discord, errors::ApiError};
 
 /// How long the first word of a connection may take.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
@@ -109,7 +109,7 @@ impl Shard<'_> {
                 Ok(Some(url)) => url,
                 Ok(None) => return Ok(()),
                 Err(error) => {
-                    if error.refusal().is_some_and(crate::api::Refusal::is_about_token) {
+                    if error.refusal().is_some_and(crate::errors::Refusal::is_about_token) {
                         self.discord.pulse.fails("Discord does not know the token".to_owned());
                         return Err(ChannelError::Unauthorized(error.to_string()));
                     }

@@ -8,7 +8,7 @@ use serde_json::{Value, value::RawValue};
 use super::message::Outgoing;
 use crate::{
     Discord,
-    api::ApiError,
+    errors::ApiError,
     payload::{Message, Sent},
     snowflake::Snowflake,
 };

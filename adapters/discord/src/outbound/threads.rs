@@ -7,7 +7,8 @@ use serenity::builder::CreateThread;
 use super::{address, message::Outgoing, readback::nonce};
 use crate::{
     Discord,
-    api::{ApiError, Body, Refusal, code, json},
+    api::{Body, json},
+    errors::{ApiError, Refusal, code},
     payload::{Message, Sent},
     snowflake::Snowflake,
 };

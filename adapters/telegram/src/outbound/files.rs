@@ -12,9 +12,10 @@ use teloxide::types::ReplyParameters;
 use super::{Address, Kind};
 use crate::{
     Telegram,
-    api::{ApiError, FILE_TIMEOUT, Refusal},
+    api::FILE_TIMEOUT,
+    errors::{ApiError, Refusal},
     format::{format, utf16_len},
-    normalise::file_id,
+    inbound::file_id,
     payload::Sent,
 };
 

@@ -14,11 +14,11 @@ use teloxide::{
 };
 use tokio_util::sync::CancellationToken;
 
+use super::Taken;
 use crate::{
     Telegram,
-    api::{ApiError, Refusal},
     check::BotProfile,
-    inbound::Taken,
+    errors::{ApiError, Refusal},
 };
 
 /// The name of the cursor.

@@ -207,7 +207,7 @@ fn an_album_is_directed_as_one() {
     let mut events = [part(1, &json!({"photo": [{"file_id": "a"}]})), part(2, &mention)];
     let mut later = part(3, &json!({"photo": [{"file_id": "c"}]}));
 
-    let albums = crate::albums::Albums::default();
+    let albums = crate::receive::Albums::default();
     albums.direct(&mut events.iter_mut().collect::<Vec<_>>());
     albums.direct(&mut [&mut later]);
 

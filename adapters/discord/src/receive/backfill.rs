@@ -3,11 +3,8 @@
 
 use serde_json::value::RawValue;
 
-use crate::{
-    inbound::{NotNow, Taking},
-    payload::Sent,
-    snowflake::Snowflake,
-};
+use super::{NotNow, Taking};
+use crate::{payload::Sent, snowflake::Snowflake};
 use rejoinder_core::Backoff;
 
 /// How many messages one call gives at most.

@@ -20,13 +20,13 @@ use subtle::ConstantTimeEq;
 use teloxide::payloads::{GetWebhookInfo, SetWebhook};
 use tokio_util::sync::CancellationToken;
 
+use super::polling::ALLOWED;
 use crate::{
     Open, Telegram,
-    api::ApiError,
     check::BotProfile,
+    errors::ApiError,
     options::{Mode, WebhookOptions},
     payload::WebhookInfo,
-    polling::ALLOWED,
 };
 
 /// The largest update that is taken, in bytes.
@@ -179,7 +179,7 @@ impl Telegram {
                     }
                     is_away = true;
                     let limit = error.refusal().filter(|refusal| refusal.code == 429);
-                    backoff.pause().max(limit.map(crate::api::Refusal::limit).unwrap_or_default())
+                    backoff.pause().max(limit.map(crate::errors::Refusal::limit).unwrap_or_default())
                 }
             };
             if !self.pause(pause, shutdown).await {
