@@ -27,7 +27,7 @@ pub use self::{
     health::Health,
     opening::{Opened, Opening},
     problem::Problem,
-    receiver::{Receiver, ShuttingDown},
+    receiver::{Receiver, RunEnd, ShuttingDown},
     sent::{SentMessage, SentMessages},
     table::Table,
 };

@@ -1,8 +1,8 @@
 //! One run of a channel: it waits, reads cursors and stores events, for as long as that takes.
 
-use std::time::Duration;
+use std::{fmt::Display, time::Duration};
 
-use rejoinder_core::{Accepted, Backoff, ChannelId, InboundEvent, Intake, IntakeError};
+use rejoinder_core::{Accepted, Backoff, ChannelError, ChannelId, InboundEvent, Intake, IntakeError};
 use tokio_util::sync::CancellationToken;
 
 use crate::Health;
@@ -11,6 +11,40 @@ use crate::Health;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the gateway is shutting down")]
 pub struct ShuttingDown;
+
+/// Why a run of a channel ends.
+#[derive(Debug)]
+pub enum RunEnd {
+    /// The gateway is shutting down.
+    Shutdown,
+    /// The channel cannot go on.
+    Failed(ChannelError),
+}
+
+impl RunEnd {
+    /// As [`run`](rejoinder_core::ChannelAdapter::run) gives it.
+    ///
+    /// # Errors
+    /// When the channel cannot go on.
+    pub fn into_result(self) -> Result<(), ChannelError> {
+        match self {
+            Self::Shutdown => Ok(()),
+            Self::Failed(error) => Err(error),
+        }
+    }
+}
+
+impl From<ShuttingDown> for RunEnd {
+    fn from(_: ShuttingDown) -> Self {
+        Self::Shutdown
+    }
+}
+
+impl From<ChannelError> for RunEnd {
+    fn from(error: ChannelError) -> Self {
+        Self::Failed(error)
+    }
+}
 
 /// One run of a channel, with what [`run`](rejoinder_core::ChannelAdapter::run) was given.
 #[derive(Clone, Copy)]
@@ -40,8 +74,33 @@ impl Receiver<'_> {
     /// When the gateway shuts down before that; the future is dropped then.
     pub async fn until_shutdown<T>(&self, future: impl Future<Output = T>) -> Result<T, ShuttingDown> {
         tokio::select! {
-            done = future => Ok(done),
+            biased;
             () = self.shutdown.cancelled() => Err(ShuttingDown),
+            done = future => Ok(done),
+        }
+    }
+
+    /// Asks the platform something that a run begins with, such as who we are, for as long as it takes. `judge` gives
+    /// the least pause after an error, or ends the run.
+    ///
+    /// # Errors
+    /// What `judge` says, and when the gateway shuts down before there is an answer.
+    pub async fn ask<T, E: Display, F: Future<Output = Result<T, E>>>(
+        &self,
+        platform: &str,
+        ask: impl Fn() -> F,
+        judge: impl Fn(&E) -> Result<Duration, ChannelError>,
+    ) -> Result<T, RunEnd> {
+        let mut backoff = Backoff::default();
+        loop {
+            let error = match self.until_shutdown(ask()).await? {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let least = judge(&error)?;
+            tracing::warn!(channel = %self.channel, %error, "{platform} cannot be reached, trying again");
+            self.health.inbound_fails(format!("{platform} cannot be reached: {error}"));
+            self.pause(backoff.pause().max(least)).await?;
         }
     }
 

@@ -15,6 +15,11 @@ pub struct Table {
 }
 
 impl Table {
+    /// The last cell: the one that is being written.
+    pub fn cell(&mut self) -> Option<&mut String> {
+        self.rows.last_mut()?.last_mut()
+    }
+
     /// The table in aligned columns of monospace text; `None` when it is wider than `width` columns, or empty.
     #[must_use]
     pub fn aligned(&self, width: usize) -> Option<String> {

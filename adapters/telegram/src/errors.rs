@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rejoinder_kit::calls::CallError;
+
 /// How a call fails. Nothing in it says the token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ApiError {
@@ -114,6 +116,15 @@ impl Refusal {
     /// address, as it does for a method that it does not know: `is_method_known` tells them apart.
     pub(crate) const fn is_about_token(&self, is_method_known: bool) -> bool {
         self.code == 401 || (self.code == 404 && self.is_telegrams && is_method_known)
+    }
+}
+
+impl From<CallError> for ApiError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::NotWritten(detail) => Self::NotWritten(detail),
+            CallError::NoAnswer(detail) => Self::NoAnswer(detail),
+        }
     }
 }
 

@@ -14,21 +14,24 @@ mod text;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rejoinder_core::{ChannelId, ChatKind, ConversationRef, EventKind, InboundEvent, Sender, SenderKind, Timestamp};
+use rejoinder_kit::SentMessages;
 use serde_json::Value;
 
 pub(crate) use self::{choice::pick_data, files::file_id};
 use crate::{
     check::BotProfile,
     payload::{Chat, Message, Update, User},
-    said::Said,
 };
+
+/// Our own messages, by chat and number.
+pub(crate) type Sent = SentMessages<(i64, i64)>;
 
 /// Who reads: what an update means depends on it.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     pub(crate) channel: &'a ChannelId,
     pub(crate) me: &'a BotProfile,
-    pub(crate) said: &'a Said,
+    pub(crate) sent: &'a Sent,
     pub(crate) now: Timestamp,
 }
 

@@ -100,7 +100,7 @@ impl Telegram {
         loop {
             let error = match self.api.call::<_, Sent>(&payload).await {
                 Ok(sent) => {
-                    self.said.note(delivery.conversation(), sent.message_id, &payload.text);
+                    self.note_sent(delivery, address, sent.message_id, &payload.text);
                     return Ok(Receipt::of(sent.message_id.to_string()));
                 }
                 Err(error) => error,
@@ -154,7 +154,7 @@ impl Telegram {
             }
             Err(error) => return Err(self.judge(address, error, Kind::Again)),
         }
-        self.said.note(delivery.conversation(), id.0.into(), &payload.text);
+        self.note_sent(delivery, address, id.0.into(), &payload.text);
         Ok(Receipt::of(message))
     }
 
@@ -230,6 +230,10 @@ impl Telegram {
             Err(ApiError::Refused(refusal)) if refusal.is_removed() => Ok(Receipt::of(message)),
             Err(error) => Err(self.judge(address, error, Kind::Again)),
         }
+    }
+
+    fn note_sent(&self, delivery: &Delivery, address: &Address, message: i64, text: &str) {
+        self.sent.note((address.number, message), text, delivery.conversation().thread.clone());
     }
 
     /// Whether a hint may go: one that is limited only makes the limit longer.
