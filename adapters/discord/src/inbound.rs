@@ -15,6 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use rejoinder_core::{
     ChannelId, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, Sender, SenderKind, Timestamp,
 };
+use rejoinder_kit::SentMessages;
 use serde_json::Value;
 
 pub(crate) use self::interaction::pick_id;
@@ -24,7 +25,6 @@ use crate::{
     interactions::Record,
     options::DiscordOptions,
     payload::{Member, User},
-    said::Said,
     snowflake::Snowflake,
 };
 
@@ -41,7 +41,7 @@ pub(crate) struct Reader<'a> {
     pub(crate) me: Identity,
     pub(crate) options: &'a DiscordOptions,
     pub(crate) directory: &'a Directory,
-    pub(crate) said: &'a Said,
+    pub(crate) sent: &'a SentMessages<Snowflake>,
     pub(crate) now: Timestamp,
 }
 

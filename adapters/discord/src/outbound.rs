@@ -18,7 +18,7 @@ use serde::Deserialize;
 
 use self::{address::Address, message::Outgoing};
 use crate::{
-    Discord,
+    Discord, UNKNOWN_TOKEN,
     api::Body,
     errors::{ApiError, code},
     format,
@@ -56,15 +56,13 @@ impl Discord {
         }
     }
 
-    /// What a delivery's end says about the channel.
+    /// Takes note of what the end of a delivery says about the channel.
     pub(crate) fn note_outbound(&self, result: &Result<Receipt, DeliveryError>) {
         match result {
-            Ok(_) => self.pulse.outbound(None),
-            Err(DeliveryError::Unauthorized(_)) => self.pulse.outbound(Some("Discord does not know the token")),
-            Err(_) if self.api.is_held_back() => {
-                self.pulse
-                    .outbound(Some("Discord refuses too many calls (401, 403, 429): they are held back for a while"));
-            }
+            Ok(_) | Err(DeliveryError::Unauthorized(_)) => self.health.note_delivery(result, UNKNOWN_TOKEN),
+            Err(_) if self.api.is_held_back() => self
+                .health
+                .outbound_fails("Discord refuses too many calls (401, 403, 429): they are held back for a while"),
             Err(_) => {}
         }
     }
@@ -212,7 +210,7 @@ impl Discord {
         };
         let error = match self.where_it_is(delivery.conversation(), message, Method::PATCH, "", body).await {
             Ok(()) => {
-                self.said.note(message, &outgoing.text);
+                self.sent.note(message, &outgoing.text, None);
                 return Ok(());
             }
             Err(error) => error,
@@ -299,7 +297,7 @@ impl Discord {
 
     /// Remembers a message that was sent.
     fn note(&self, sent: &Sent, outgoing: &Outgoing) -> Receipt {
-        self.said.note(sent.id, &outgoing.text);
+        self.sent.note(sent.id, &outgoing.text, None);
         Receipt::of(sent.id.to_string())
     }
 }

@@ -1,12 +1,12 @@
-//! Taking events in: read in the order in which they came, stored, and only then known to be ours.
+//! Takes events from the Gateway: each is read in the order in which it came and stored, and only then acknowledged.
 
 mod backfill;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use rejoinder_core::{Accepted, Backoff, ChannelError, ChatKind, InboundEvent, Intake, IntakeError};
-use tokio::sync::mpsc::{Receiver, UnboundedReceiver};
-use tokio_util::sync::CancellationToken;
+use rejoinder_core::{Accepted, Backoff, ChatKind, InboundEvent};
+use rejoinder_kit::{Receiver, ShuttingDown};
+use tokio::sync::mpsc;
 
 use crate::{
     Discord,
@@ -31,10 +31,6 @@ const MAX_ASKED: u32 = 4;
 const HIDDEN: &str = "what is said in servers comes without its words: the MESSAGE CONTENT INTENT is not switched on for the \
     application (developer portal, \"Bot\"); or set message_content = false";
 
-/// The gateway is shutting down, and something was not taken in: Discord will be asked for it again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NotNow;
-
 impl Discord {
     fn reader(&self, me: Identity) -> Reader<'_> {
         Reader {
@@ -42,17 +38,36 @@ impl Discord {
             me,
             options: &self.options,
             directory: &self.directory,
-            said: &self.said,
+            sent: &self.sent,
             now: self.clock.now(),
         }
+    }
+
+    /// Stores events together with a cursor, for as long as it takes.
+    async fn store(
+        &self,
+        receiver: &Receiver<'_>,
+        read: Vec<Read>,
+        (cursor, position): (&str, String),
+    ) -> Result<Vec<Accepted>, ShuttingDown> {
+        let events: Vec<InboundEvent> = read.into_iter().map(|read| read.event).collect();
+        let accepted = receiver.accept(&events, Some((cursor, &position))).await?;
+        for (event, accepted) in events.iter().zip(&accepted) {
+            // What the thread is called that is opened from a turn's message.
+            if let (Accepted::Turn(_), Some(message)) = (accepted, &event.message_id)
+                && event.conversation.thread.as_deref() == Some(message)
+            {
+                self.note_topic(message, &event.text);
+            }
+        }
+        Ok(accepted)
     }
 }
 
 /// Takes events in.
 pub(crate) struct Taking<'a> {
     pub(crate) discord: &'a Discord,
-    storing: Storing<'a>,
-    pub(crate) shutdown: &'a CancellationToken,
+    pub(crate) receiver: Receiver<'a>,
     pub(crate) me: Identity,
     pub(crate) position: Position,
     pub(crate) places: Places,
@@ -64,44 +79,30 @@ pub(crate) struct Taking<'a> {
 impl<'a> Taking<'a> {
     pub(crate) const fn new(
         discord: &'a Discord,
-        intake: &'a Intake,
-        shutdown: &'a CancellationToken,
+        receiver: Receiver<'a>,
         me: Identity,
         position: Position,
         places: Places,
         stored: Arc<StoredSeq>,
     ) -> Self {
-        let storing = Storing { discord, intake, shutdown };
-        Self { discord, storing, shutdown, me, position, places, stored, waiting: Vec::new() }
+        Self { discord, receiver, me, position, places, stored, waiting: Vec::new() }
     }
 
-    /// Takes in what the queue brings, until `shutdown` or until nobody fills it.
-    pub(crate) async fn run(mut self, mut queue: Receiver<Dispatch>) -> Result<(), ChannelError> {
+    /// Stores what the queue brings, until the run ends or nobody fills it.
+    pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Dispatch>) -> Result<(), ShuttingDown> {
         // An earlier run ended before these were read. A session that is taken up again brings what is newer.
-        if self.fill_direct().await.is_err() {
-            return Ok(());
-        }
+        self.fill_direct().await?;
         let mut dispatches = Vec::with_capacity(BATCH);
-        loop {
-            let count = tokio::select! {
-                count = queue.recv_many(&mut dispatches, BATCH) => count,
-                () = self.shutdown.cancelled() => return Ok(()),
-            };
-            if count == 0 {
-                return Ok(());
-            }
+        while self.receiver.until_shutdown(queue.recv_many(&mut dispatches, BATCH)).await? > 0 {
             for dispatch in dispatches.drain(..) {
-                if self.take(dispatch).await.is_err() {
-                    return Ok(());
-                }
+                self.take(dispatch).await?;
             }
-            if self.flush().await.is_err() {
-                return Ok(());
-            }
+            self.flush().await?;
         }
+        Ok(())
     }
 
-    async fn take(&mut self, dispatch: Dispatch) -> Result<(), NotNow> {
+    async fn take(&mut self, dispatch: Dispatch) -> Result<(), ShuttingDown> {
         match dispatch.kind.as_str() {
             "READY" => self.ready(&dispatch).await?,
             "GUILD_CREATE" => self.server(&dispatch).await?,
@@ -127,13 +128,10 @@ impl<'a> Taking<'a> {
     }
 
     /// An interaction was handed over to [`Answering`]: what comes after it is not stored before it.
-    async fn wait_until_stored(&mut self, dispatch: Dispatch) -> Result<(), NotNow> {
+    async fn wait_until_stored(&mut self, dispatch: Dispatch) -> Result<(), ShuttingDown> {
         self.flush().await?;
         if let Some(stored) = dispatch.stored {
-            tokio::select! {
-                stored = stored => stored.map_err(|_| NotNow)?,
-                () = self.shutdown.cancelled() => return Err(NotNow),
-            }
+            self.receiver.until_shutdown(stored).await?.map_err(|_| ShuttingDown)?;
             self.position.passes_to(&dispatch.session, dispatch.seq);
         }
         Ok(())
@@ -148,19 +146,19 @@ impl<'a> Taking<'a> {
     }
 
     fn heed(&self, read: &Read) {
-        let pulse = &self.discord.pulse;
+        let health = &self.discord.health;
         if read.is_hidden && self.discord.options.message_content {
-            if pulse.lacks(HIDDEN) {
+            if health.setup_lacks(HIDDEN) {
                 tracing::warn!(channel = %self.discord.channel, "{HIDDEN}");
             }
         } else if read.is_ambient() {
             // Whoever reads what is not directed at us reads everything.
-            pulse.lacks_nothing();
+            health.setup_is_complete();
         }
     }
 
     /// A session begins: what was missed before it has to be read over REST.
-    async fn ready(&mut self, dispatch: &Dispatch) -> Result<(), NotNow> {
+    async fn ready(&mut self, dispatch: &Dispatch) -> Result<(), ShuttingDown> {
         self.flush().await?;
         let Ok(ready) = serde_json::from_str::<Ready>(&dispatch.data) else {
             tracing::error!(channel = %self.discord.channel, "the gateway's READY cannot be read");
@@ -181,7 +179,7 @@ impl<'a> Taking<'a> {
     }
 
     /// Reads what was said in direct chats while we were away.
-    async fn fill_direct(&mut self) -> Result<(), NotNow> {
+    async fn fill_direct(&mut self) -> Result<(), ShuttingDown> {
         let Some(from) = self.position.gap(DIRECT) else { return Ok(()) };
         self.flush().await?;
         for channel in self.places.direct() {
@@ -193,7 +191,7 @@ impl<'a> Taking<'a> {
     }
 
     /// A server is there, at the start or again: reads what was said in it meanwhile.
-    async fn server(&mut self, dispatch: &Dispatch) -> Result<(), NotNow> {
+    async fn server(&mut self, dispatch: &Dispatch) -> Result<(), ShuttingDown> {
         let guild = match serde_json::from_str::<Guild<'_>>(&dispatch.data) {
             Ok(guild) if !guild.unavailable => guild,
             Ok(_) => {
@@ -268,7 +266,7 @@ impl<'a> Taking<'a> {
     }
 
     /// Learns of the places that a message names and nothing is known of.
-    async fn know_places(&mut self, data: &str) -> Result<(), NotNow> {
+    async fn know_places(&mut self, data: &str) -> Result<(), ShuttingDown> {
         let Ok(message) = serde_json::from_str::<Message>(data) else { return Ok(()) };
         let is_ours = message.author.as_ref().is_some_and(|author| author.id == self.me.user);
         let directory = &self.discord.directory;
@@ -299,18 +297,14 @@ impl<'a> Taking<'a> {
     }
 
     /// Asks for something that an event does not say; `None` when it is not to be had.
-    async fn ask<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<Option<T>, NotNow> {
+    async fn ask<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<Option<T>, ShuttingDown> {
         let mut backoff = Backoff::default();
         for _ in 0..MAX_ASKED {
-            let answer = tokio::select! {
-                answer = self.discord.api.get(path) => answer,
-                () = self.shutdown.cancelled() => return Err(NotNow),
-            };
-            match answer {
+            match self.receiver.until_shutdown(self.discord.api.get(path)).await? {
                 Ok(found) => return Ok(Some(found)),
                 Err(error) if error.may_pass() => {
                     tracing::debug!(channel = %self.discord.channel, %error, "a place cannot be asked for yet");
-                    self.wait(backoff.pause().max(error.pause().unwrap_or_default())).await?;
+                    self.receiver.pause(backoff.pause().max(error.pause().unwrap_or_default())).await?;
                 }
                 Err(_) => break,
             }
@@ -319,7 +313,7 @@ impl<'a> Taking<'a> {
     }
 
     /// Stores what waits, with the position that covers it.
-    pub(crate) async fn flush(&mut self) -> Result<(), NotNow> {
+    pub(crate) async fn flush(&mut self) -> Result<(), ShuttingDown> {
         if self.waiting.is_empty() {
             self.caught_up();
             return Ok(());
@@ -329,22 +323,22 @@ impl<'a> Taking<'a> {
     }
 
     /// Stores events, with the position that covers them.
-    pub(crate) async fn take_in(&mut self, read: Vec<Read>) -> Result<(), NotNow> {
+    pub(crate) async fn take_in(&mut self, read: Vec<Read>) -> Result<(), ShuttingDown> {
         for message in read.iter().filter_map(|read| read.message) {
             self.position.sees(message);
         }
         let cursor = (position::CURSOR, self.position.to_text());
-        self.storing.store(read, cursor).await?;
+        self.discord.store(&self.receiver, read, cursor).await?;
         self.caught_up();
         Ok(())
     }
 
-    async fn store_position(&mut self) -> Result<(), NotNow> {
+    async fn store_position(&mut self) -> Result<(), ShuttingDown> {
         self.take_in(Vec::new()).await
     }
 
-    async fn store_places(&self) -> Result<(), NotNow> {
-        self.storing.store(Vec::new(), (crate::places::CURSOR, self.places.to_text())).await.map(|_| ())
+    async fn store_places(&self) -> Result<(), ShuttingDown> {
+        self.receiver.move_cursor(crate::places::CURSOR, &self.places.to_text()).await
     }
 
     /// Everything up to the position is stored.
@@ -353,45 +347,27 @@ impl<'a> Taking<'a> {
             self.stored.set(session.seq);
         }
     }
-
-    pub(crate) async fn wait(&self, pause: Duration) -> Result<(), NotNow> {
-        self.storing.wait(pause).await
-    }
 }
 
 /// Takes interactions in, beside everything else.
 pub(crate) struct Answering<'a> {
-    storing: Storing<'a>,
-    me: Identity,
+    pub(crate) discord: &'a Discord,
+    pub(crate) receiver: Receiver<'a>,
+    pub(crate) me: Identity,
 }
 
-impl<'a> Answering<'a> {
-    pub(crate) const fn new(
-        discord: &'a Discord,
-        intake: &'a Intake,
-        shutdown: &'a CancellationToken,
-        me: Identity,
-    ) -> Self {
-        Self { storing: Storing { discord, intake, shutdown }, me }
-    }
-
-    /// Takes in what the queue brings, until `shutdown` or until nobody fills it.
-    pub(crate) async fn run(self, mut queue: UnboundedReceiver<Urgent>) {
-        loop {
-            let urgent = tokio::select! {
-                urgent = queue.recv() => urgent,
-                () = self.storing.shutdown.cancelled() => return,
-            };
-            let Some(urgent) = urgent else { return };
-            if self.take(urgent).await.is_err() {
-                return;
-            }
+impl Answering<'_> {
+    /// Stores what the queue brings, until the run ends or nobody fills it.
+    pub(crate) async fn run(self, mut queue: mpsc::UnboundedReceiver<Urgent>) -> Result<(), ShuttingDown> {
+        while let Some(urgent) = self.receiver.until_shutdown(queue.recv()).await? {
+            self.take(urgent).await?;
         }
+        Ok(())
     }
 
     /// Stores an interaction with its token, and acknowledges it.
-    async fn take(&self, urgent: Urgent) -> Result<(), NotNow> {
-        let discord = self.storing.discord;
+    async fn take(&self, urgent: Urgent) -> Result<(), ShuttingDown> {
+        let discord = self.discord;
         let Some(mut read) = discord.reader(self.me).read(&urgent.kind, &urgent.data, urgent.seq) else {
             // Whoever waits for it may have ended.
             let _ = urgent.stored.send(());
@@ -402,7 +378,7 @@ impl<'a> Answering<'a> {
         let cursor = || (interactions::CURSOR, discord.interactions.to_text(discord.clock.now()));
         let is_direct = read.event.chat == ChatKind::Direct;
         let event = read.event.clone();
-        let accepted = self.storing.store(vec![read], cursor()).await?;
+        let accepted = discord.store(&self.receiver, vec![read], cursor()).await?;
         let _ = urgent.stored.send(());
         let Some(record) = record else { return Ok(()) };
         let id = record.id;
@@ -420,54 +396,8 @@ impl<'a> Answering<'a> {
         });
         if let Some(turn) = turn {
             discord.interactions.became(id, turn);
-            self.storing.store(Vec::new(), cursor()).await?;
+            discord.store(&self.receiver, Vec::new(), cursor()).await?;
         }
         Ok(())
-    }
-}
-
-/// Stores events, for as long as it takes.
-#[derive(Clone, Copy)]
-struct Storing<'a> {
-    discord: &'a Discord,
-    intake: &'a Intake,
-    shutdown: &'a CancellationToken,
-}
-
-impl Storing<'_> {
-    /// Stores events together with a cursor, for as long as it takes.
-    async fn store(self, read: Vec<Read>, cursor: (&str, String)) -> Result<Vec<Accepted>, NotNow> {
-        let events: Vec<InboundEvent> = read.into_iter().map(|read| read.event).collect();
-        let mut backoff = Backoff::default();
-        loop {
-            match self.intake.accept_all(events.clone(), Some((cursor.0, cursor.1.clone()))).await {
-                Ok(accepted) => {
-                    self.discord.pulse.storing(None);
-                    self.remember(&events, &accepted);
-                    return Ok(accepted);
-                }
-                Err(IntakeError::ShuttingDown) => return Err(NotNow),
-                Err(error @ IntakeError::Store(_)) => {
-                    tracing::warn!(channel = %self.discord.channel, %error, "events cannot be stored, trying again");
-                    self.discord.pulse.storing(Some(format!("events cannot be stored: {error}")));
-                }
-            }
-            self.wait(backoff.pause()).await?;
-        }
-    }
-
-    /// Remembers what the threads are called that are opened from a turn's message.
-    fn remember(self, events: &[InboundEvent], accepted: &[Accepted]) {
-        for (event, accepted) in events.iter().zip(accepted) {
-            if let (Accepted::Turn(_), Some(message)) = (accepted, &event.message_id)
-                && event.conversation.thread.as_deref() == Some(message)
-            {
-                self.discord.note_topic(message, &event.text);
-            }
-        }
-    }
-
-    async fn wait(self, pause: Duration) -> Result<(), NotNow> {
-        if self.discord.pause(pause, self.shutdown).await { Ok(()) } else { Err(NotNow) }
     }
 }

@@ -29,5 +29,5 @@ pub use self::{
     problem::Problem,
     receiver::{Receiver, RunEnd, ShuttingDown},
     sent::{SentMessage, SentMessages},
-    table::Table,
+    table::{Alignment, Table},
 };

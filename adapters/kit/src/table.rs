@@ -1,6 +1,6 @@
 //! Tables, for platforms whose markup has none.
 
-use pulldown_cmark::Alignment;
+pub use pulldown_cmark::Alignment;
 use unicode_width::UnicodeWidthStr;
 
 const BETWEEN: &str = " | ";

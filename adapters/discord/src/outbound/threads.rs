@@ -104,7 +104,7 @@ impl Discord {
             }
             sent => sent?,
         };
-        self.said.note(sent.id, &outgoing.text);
+        self.sent.note(sent.id, &outgoing.text, None);
         Ok(sent)
     }
 
