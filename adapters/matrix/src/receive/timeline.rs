@@ -1,0 +1,186 @@
+//! Where a room's timeline begins to concern us, and up to where it is stored. Pure.
+
+use matrix_sdk::deserialized_responses::TimelineEvent;
+use rejoinder_core::Timestamp;
+
+use crate::{
+    payload::{Event, Membership},
+    room::read,
+};
+
+/// Up to where a room is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Position {
+    /// Up to this event, which was sent at `at` (milliseconds, by the sender's server).
+    Event { at: i64, id: String },
+    /// Nothing yet: it begins where we joined. Written for what was there before our first start.
+    Joined,
+}
+
+impl Position {
+    /// At this event. No server's clock puts it after `now`.
+    pub(super) fn of(event: &TimelineEvent, now: Timestamp) -> Option<Self> {
+        let event = read(event)?;
+        Some(Self::Event { at: event.origin_server_ts.min(now.as_millis()), id: event.id })
+    }
+
+    pub(super) fn parse(text: &str) -> Self {
+        let parsed = text.split_once(' ').and_then(|(at, id)| Some((at.parse().ok()?, id)));
+        parsed.map_or(Self::Joined, |(at, id)| Self::Event { at, id: id.to_owned() })
+    }
+
+    pub(super) fn to_text(&self) -> String {
+        match self {
+            Self::Event { at, id } => format!("{at} {id}"),
+            Self::Joined => "joined".to_owned(),
+        }
+    }
+}
+
+/// Whether we are in a room, from event to event.
+pub(super) struct Presence {
+    is_out: bool,
+}
+
+impl Presence {
+    /// As it was before `first`, which became of our membership first: we may have left long before.
+    pub(super) fn before(first: Option<&Membership>) -> Self {
+        let before = first.and_then(|first| first.before.as_deref());
+        Self { is_out: before.is_some_and(|before| !matches!(before, "invite" | "join")) }
+    }
+
+    /// Events, oldest first, without those that others said while we were out of the room.
+    pub(super) fn without_what_we_missed(&mut self, events: Vec<TimelineEvent>, me: &str) -> Vec<TimelineEvent> {
+        let mut concerns_us = |event: &TimelineEvent| {
+            let membership = read(event).and_then(|event| event.membership_of(me));
+            if let Some(membership) = &membership {
+                self.is_out = !matches!(&*membership.now, "invite" | "join");
+            }
+            membership.is_some() || !self.is_out
+        };
+        events.into_iter().filter(|event| concerns_us(event)).collect()
+    }
+}
+
+/// Where a room's events begin to concern us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum From {
+    /// After what is stored.
+    After(Position),
+    /// With our invitation, or without one where we joined: people write to whom they have just invited.
+    Invite,
+    /// Where we joined.
+    Join,
+}
+
+impl From {
+    /// The index of the first event that concerns us, if it is told by these.
+    pub(super) fn begin(&self, events: &[TimelineEvent], me: &str) -> Option<usize> {
+        let found = events.iter().rposition(|event| read(event).is_some_and(|event| self.is_before(&event, me)));
+        found.map(|index| index + 1)
+    }
+
+    /// Whether an event is the last one that does not concern us.
+    pub(super) fn is_before(&self, event: &Event, me: &str) -> bool {
+        match self {
+            Self::After(Position::Event { id, .. }) => event.id == *id,
+            Self::After(Position::Joined) => false,
+            Self::Join => event.membership_of(me).is_some_and(|membership| membership.is_join()),
+            Self::Invite => event.membership_of(me).is_some_and(|membership| {
+                membership.now == "invite" || (membership.is_join() && membership.before.as_deref() != Some("invite"))
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use matrix_sdk::ruma::serde::Raw;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const ME: &str = "@agent:example.org";
+
+    fn event(value: &Value) -> TimelineEvent {
+        TimelineEvent::from_plaintext(Raw::new(value).expect("json").cast_unchecked())
+    }
+
+    fn said(id: &str) -> TimelineEvent {
+        event(&json!({ "type": "m.room.message", "event_id": id, "sender": "@ada:example.org", "content": {} }))
+    }
+
+    fn member(id: &str, now: &str, before: &str) -> TimelineEvent {
+        event(&json!({
+            "type": "m.room.member", "event_id": id, "sender": "@ada:example.org", "state_key": ME,
+            "content": { "membership": now }, "unsigned": { "prev_content": { "membership": before } },
+        }))
+    }
+
+    fn first(events: &[TimelineEvent]) -> Option<Membership> {
+        events.iter().find_map(|event| read(event)?.membership_of(ME))
+    }
+
+    #[test]
+    fn a_position_is_read_back() {
+        let position = Position::Event { at: 17, id: "$a:b c".to_owned() };
+
+        assert_eq!(Position::parse(&position.to_text()), position);
+        assert_eq!(Position::parse(&Position::Joined.to_text()), Position::Joined);
+    }
+
+    #[test]
+    fn what_is_stored_does_not_concern_us_again() {
+        let events = [said("$1"), said("$2"), said("$3")];
+        let after = |id: &str| From::After(Position::Event { at: 0, id: id.to_owned() });
+
+        assert_eq!(after("$2").begin(&events, ME), Some(2));
+        assert_eq!(after("$3").begin(&events, ME), Some(3));
+        assert_eq!(after("$0").begin(&events, ME), None);
+    }
+
+    #[test]
+    fn what_is_said_behind_our_back_does_not_concern_us() {
+        let events = vec![
+            said("$1"),
+            member("$2", "leave", "join"),
+            said("$3"),
+            member("$4", "invite", "leave"),
+            said("$5"),
+            member("$6", "join", "invite"),
+            said("$7"),
+        ];
+
+        let left = Presence::before(first(&events).as_ref()).without_what_we_missed(events, ME);
+
+        let ids: Vec<_> = left.iter().filter_map(read).map(|event| event.id).collect();
+        assert_eq!(ids, ["$1", "$2", "$4", "$5", "$6", "$7"]);
+    }
+
+    #[test]
+    fn nor_does_it_where_we_left_long_before() {
+        let events = vec![said("$1"), member("$2", "join", "leave"), said("$3"), member("$4", "join", "join")];
+
+        let left = Presence::before(first(&events).as_ref()).without_what_we_missed(events, ME);
+
+        let ids: Vec<_> = left.iter().filter_map(read).map(|event| event.id).collect();
+        assert_eq!(ids, ["$2", "$3", "$4"]);
+    }
+
+    #[test]
+    fn a_new_room_begins_with_our_invitation() {
+        let events =
+            [said("$1"), member("$2", "invite", "leave"), said("$3"), member("$4", "join", "invite"), said("$5")];
+
+        assert_eq!(From::Invite.begin(&events, ME), Some(2));
+        assert_eq!(From::Join.begin(&events, ME), Some(4));
+    }
+
+    #[test]
+    fn a_new_room_without_an_invitation_begins_where_we_joined() {
+        let events = [said("$1"), member("$2", "join", "leave"), said("$3"), member("$4", "join", "join"), said("$5")];
+
+        assert_eq!(From::Invite.begin(&events, ME), Some(2));
+        assert_eq!(From::Join.begin(&events, ME), Some(2));
+    }
+}
