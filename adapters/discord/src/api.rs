@@ -3,12 +3,12 @@
 //! The payloads are serenity's; the calls are our own, since what counts is whether a request was written, and
 //! what a limit means for a delivery. Nothing here says the token.
 
-mod error;
 mod limits;
 
-use std::{error::Error as _, time::Duration};
+use std::time::Duration;
 
 use rejoinder_core::SharedClock;
+use rejoinder_kit::calls;
 use reqwest::{Client, Method, Response, StatusCode, header, multipart::Form};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -16,10 +16,8 @@ use serde_json::Value;
 use url::Url;
 
 use self::limits::Limits;
-pub(crate) use self::{
-    error::{ApiError, Refusal, code},
-    limits::Route,
-};
+pub(crate) use self::limits::Route;
+use crate::errors::{ApiError, Refusal};
 
 /// How long an ordinary call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -117,7 +115,7 @@ impl Api {
             // Without a length some proxies refuse what changes something.
             Body::Nothing => (request.header(header::CONTENT_LENGTH, "0"), CALL_TIMEOUT),
             Body::Json(value) => (request.json(&value), CALL_TIMEOUT),
-            Body::Files(message, files) => (request.multipart(form(&message, files)?), FILE_TIMEOUT),
+            Body::Files(message, files) => (request.multipart(self.form(&message, files)?), FILE_TIMEOUT),
         };
         let response = request.timeout(timeout).send().await.map_err(|error| self.failure(error, path))?;
         self.read(response, &route).await
@@ -131,7 +129,7 @@ impl Api {
         if !status.is_success() {
             return Err(ApiError::Refused(Refusal::of(status.as_u16(), format!("the file server answered {status}"))));
         }
-        self.collect(response, limit).await
+        Ok(calls::collect(response, limit, &self.token).await?)
     }
 
     /// Whether calls are held back since too many of them were refused; until when.
@@ -152,11 +150,11 @@ impl Api {
         let status = response.status();
         let headers = response.headers().clone();
         self.limits.note(route, status, &headers, self.clock.now());
-        let body = match self.collect(response, MAX_ANSWER).await {
+        let body = match calls::collect(response, MAX_ANSWER, &self.token).await {
             Ok(body) => body.ok_or_else(|| ApiError::NoAnswer("the answer is too large".to_owned()))?,
             // That it is limited, the status says alone.
             Err(_) if status == StatusCode::TOO_MANY_REQUESTS => Vec::new(),
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         };
         if status.is_success() {
             return Ok(body);
@@ -174,68 +172,36 @@ impl Api {
         Err(ApiError::Refused(Refusal {
             status: status.as_u16(),
             code: failure.code,
-            message: self.without_token(&message),
-            details: self.without_token(&details),
+            message: calls::redacted(&message, &self.token),
+            details: calls::redacted(&details, &self.token),
         }))
     }
 
-    /// The body; `None` when it is more than `limit`.
-    async fn collect(&self, mut response: Response, limit: usize) -> Result<Option<Vec<u8>>, ApiError> {
-        let mut body = Vec::new();
-        // What was asked for is being answered: whatever breaks now, breaks after it was written.
-        let lost = |error: reqwest::Error| ApiError::NoAnswer(describe(error));
-        while let Some(chunk) = response.chunk().await.map_err(lost)? {
-            if body.len() + chunk.len() > limit {
-                return Ok(None);
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(Some(body))
-    }
-
     fn failure(&self, error: reqwest::Error, path: &str) -> ApiError {
-        let was_written = !(error.is_connect() || error.is_builder());
-        let detail = self.without_token(&describe(error));
-        tracing::debug!(route = Route::name(path), detail, "a call failed");
-        if was_written { ApiError::NoAnswer(detail) } else { ApiError::NotWritten(detail) }
+        // An interaction's token may be in the address.
+        let failure = calls::failure(error, &self.token);
+        tracing::debug!(route = Route::name(path), detail = %failure, "a call failed");
+        failure.into()
     }
 
-    /// A text of the server's, which has no reason to repeat the token.
-    fn without_token(&self, text: &str) -> String {
-        text.replace(self.token.expose_secret(), "…")
+    /// A message with files (<https://discord.com/developers/docs/reference#uploading-files>).
+    fn form(&self, message: &Value, files: Vec<Upload>) -> Result<Form, ApiError> {
+        let mut message = message.clone();
+        let named = (0..).zip(&files).map(|(id, file)| serde_json::json!({"id": id, "filename": file.name}));
+        message["attachments"] = named.collect();
+        let mut form = Form::new().text("payload_json", message.to_string());
+        for (id, file) in files.into_iter().enumerate() {
+            let part = reqwest::multipart::Part::bytes(file.bytes).file_name(file.name);
+            let part = part.mime_str(&file.media_type).map_err(|error| calls::failure(error, &self.token))?;
+            form = form.part(format!("files[{id}]"), part);
+        }
+        Ok(form)
     }
 }
 
 /// A payload as JSON.
 pub(crate) fn json(payload: &impl Serialize) -> Value {
     serde_json::to_value(payload).expect("a payload is JSON")
-}
-
-/// A message with files (<https://discord.com/developers/docs/reference#uploading-files>).
-fn form(message: &Value, files: Vec<Upload>) -> Result<Form, ApiError> {
-    let mut message = message.clone();
-    let named = (0..).zip(&files).map(|(id, file)| serde_json::json!({"id": id, "filename": file.name}));
-    message["attachments"] = named.collect();
-    let mut form = Form::new().text("payload_json", message.to_string());
-    for (id, file) in files.into_iter().enumerate() {
-        let part = reqwest::multipart::Part::bytes(file.bytes).file_name(file.name);
-        let part = part.mime_str(&file.media_type).map_err(|error| ApiError::NotWritten(describe(error)))?;
-        form = form.part(format!("files[{id}]"), part);
-    }
-    Ok(form)
-}
-
-/// An error with its causes, and without the address: an interaction's token may be in it.
-fn describe(error: reqwest::Error) -> String {
-    let error = error.without_url();
-    let mut detail = if error.is_timeout() { "no answer in time".to_owned() } else { error.to_string() };
-    let mut source = error.source();
-    while let Some(cause) = source {
-        detail.push_str(": ");
-        detail.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    detail
 }
 
 #[cfg(test)]

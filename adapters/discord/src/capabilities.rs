@@ -30,6 +30,7 @@ pub(crate) fn capabilities(is_private: bool, streams: bool, limits: &Limits) -> 
         // "Trigger Typing Indicator": it lasts 10 seconds.
         typing: in_public,
         typing_interval: Duration::from_secs(8),
+        typing_ends_by_itself: true,
         // "Create Message": up to 2000 characters. Which it counts as one is not said: UTF-16 units are the most.
         text_limit: Some(TextLimit { max: MESSAGE_UNITS, unit: TextUnit::Utf16 }),
         conversation_rate: limits.conversation,

@@ -9,12 +9,7 @@ use serde::Deserialize;
 use serenity::model::Permissions;
 use url::Url;
 
-use crate::{
-    api::{Api, ApiError},
-    options,
-    payload::User,
-    snowflake::Snowflake,
-};
+use crate::{api::Api, errors::ApiError, options, payload::User, snowflake::Snowflake};
 
 /// The flags of an application that may read what is said in servers: a verified one, and one that is in few
 /// servers (<https://discord.com/developers/docs/resources/application#application-object-application-flags>).

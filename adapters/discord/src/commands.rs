@@ -9,7 +9,8 @@ use serenity::{
 
 use crate::{
     Discord,
-    api::{ApiError, Body, json},
+    api::{Body, json},
+    errors::ApiError,
     snowflake::Snowflake,
 };
 

@@ -15,12 +15,12 @@ use rejoinder_core::{
     conformance::channel::{Becomes, Fixture, PlatformDouble, Trouble},
 };
 use rejoinder_discord_server::{Channel, DiscordServer, Fault, Interaction, Person, Scope as Limited};
+use rejoinder_kit::SentMessages;
 use serde_json::{Value, json};
 use url::Url;
 
 use crate::{
-    Discord, DiscordOptions, Limits, check::Identity, directory::Directory, normalise::Reader, said::Said,
-    snowflake::Snowflake,
+    Discord, DiscordOptions, Limits, check::Identity, directory::Directory, inbound::Reader, snowflake::Snowflake,
 };
 
 /// The machine's clock, with a lead.
@@ -156,13 +156,13 @@ impl PlatformDouble for Double {
         let frame: Value = serde_json::from_str(payload).expect("a frame");
         let id = |text: &str| Snowflake::parse(text).expect("an id");
         let me = Identity { user: id(self.server.bot_id()), application: id(self.server.application_id()) };
-        let (directory, said, options) = (Directory::default(), Said::default(), DiscordOptions::default());
+        let (directory, sent, options) = (Directory::default(), SentMessages::default(), DiscordOptions::default());
         let reader = Reader {
             channel: self.adapter.channel(),
             me,
             options: &options,
             directory: &directory,
-            said: &said,
+            sent: &sent,
             now: Timestamp::from_millis(0),
         };
         let read = reader.read(frame["t"].as_str()?, &frame["d"].to_string(), frame["s"].as_u64()?)?;

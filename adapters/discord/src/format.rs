@@ -8,8 +8,6 @@ use std::borrow::Cow;
 
 use rejoinder_core::split_markdown;
 
-use self::table::Table;
-
 /// The most UTF-16 units that one message holds
 /// (<https://discord.com/developers/docs/resources/message#create-message>).
 pub const MESSAGE_UNITS: usize = 2000;
@@ -46,8 +44,8 @@ pub(crate) fn formatted(text: &str) -> Cow<'_, str> {
         if fence.is_some() || marker.is_some() {
             formatted.push(line.into());
             at += 1;
-        } else if let Some((table, taken)) = Table::at(&lines[at..]) {
-            formatted.push(table.to_text().into());
+        } else if let Some((table, taken)) = table::table_at(&lines[at..]) {
+            formatted.push(table::to_text(&table).into());
             at += taken;
         } else {
             formatted.push(pictures_as_links(heading(line)));

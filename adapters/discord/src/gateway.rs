@@ -10,9 +10,12 @@ mod connection;
 mod frame;
 mod shard;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
@@ -22,6 +25,15 @@ pub(crate) use self::shard::Shard;
 
 /// How many events may wait to be stored.
 pub(crate) const QUEUE: usize = 1024;
+
+/// How often Discord asks for heartbeats, until it has said so itself.
+pub(crate) const USUAL_INTERVAL: Duration = Duration::from_millis(41_250);
+
+/// How long inbound may be unproved: one heartbeat that is not acknowledged, and the connection that takes the place of
+/// that one.
+pub(crate) fn stale_after(interval: Duration) -> Duration {
+    interval * 2 + Duration::from_secs(20)
+}
 
 /// A session that can be taken up again.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,5 +92,16 @@ impl StoredSeq {
 
     pub(crate) fn get(&self) -> Option<u64> {
         Some(self.0.load(Ordering::Relaxed)).filter(|seq| *seq != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// F4.
+    #[test]
+    fn a_heartbeat_may_be_missed_once() {
+        assert_eq!(stale_after(Duration::from_secs(40)), Duration::from_secs(100));
     }
 }

@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::{
-    api::{Api, Body, code},
+    api::{Api, Body},
+    errors::code,
     snowflake::Snowflake,
 };
 

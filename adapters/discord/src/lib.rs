@@ -26,13 +26,12 @@
 //!
 //! # To add …
 //!
-//! * a kind of event: its view in `payload.rs`, its reading in `normalise/`, its name in `inbound.rs`;
+//! * a kind of event: its view in `payload.rs`, its reading in `inbound/`, its name in `receive.rs`;
 //! * something to send: its arm in `outbound.rs`;
-//! * a failure of Discord's that wants something done: its code in `api/error.rs`;
+//! * a failure of Discord's that wants something done: its code in `errors.rs`;
 //! * a number that Discord sets: its line in `capabilities.rs` or `options.rs`, with its source.
 
 mod api;
-mod backfill;
 mod capabilities;
 mod check;
 mod closing;
@@ -40,18 +39,17 @@ mod commands;
 #[cfg(test)]
 mod conformance;
 mod directory;
+mod errors;
 mod format;
 mod gateway;
 mod inbound;
 mod interactions;
-mod normalise;
 mod options;
 mod outbound;
 mod payload;
 mod places;
 mod position;
-mod pulse;
-mod said;
+mod receive;
 mod snowflake;
 
 use std::{
@@ -65,22 +63,22 @@ use rejoinder_core::{
     Attachment, Backoff, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef,
     Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock, Timestamp,
 };
+use rejoinder_kit::{Health, Receiver, RunEnd, SentMessages};
 use reqwest::{Client, redirect};
 use serde_json::Value;
 use tokio::sync::{OnceCell, mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    api::{Api, Refusal},
+    api::Api,
     check::Identity,
     directory::Directory,
+    errors::{ApiError, Refusal},
     gateway::{Queues, Shard, StoredSeq},
-    inbound::{Answering, Taking},
     interactions::{Interactions, Record},
     places::Places,
     position::Position,
-    pulse::Pulse,
-    said::Said,
+    receive::{Answering, Taking},
     snowflake::Snowflake,
 };
 pub use crate::{
@@ -88,6 +86,8 @@ pub use crate::{
     format::MESSAGE_UNITS,
     options::{API_URL, DiscordOptions, Limits, OptionsError, Streaming, is_token},
 };
+
+const UNKNOWN_TOKEN: &str = "Discord does not know the token";
 
 /// How many places of threads are remembered.
 const PLACES: usize = 4096;
@@ -105,8 +105,8 @@ pub struct Discord {
     plain_http: Client,
     identity: OnceCell<Identity>,
     directory: Directory,
-    said: Said,
-    pulse: Pulse,
+    sent: SentMessages<Snowflake>,
+    health: Health,
     interactions: Arc<Interactions>,
     /// What the threads are called that are not opened yet.
     topics: Cache<Snowflake, Arc<str>>,
@@ -150,8 +150,8 @@ impl Discord {
             plain_http,
             identity: OnceCell::new(),
             directory: Directory::default(),
-            said: Said::default(),
-            pulse: Pulse::default(),
+            sent: SentMessages::default(),
+            health: Health::stale_after(gateway::stale_after(gateway::USUAL_INTERVAL)),
             interactions: Arc::default(),
             topics: Cache::new(PLACES),
             threadless: Cache::new(PLACES),
@@ -162,7 +162,7 @@ impl Discord {
     }
 
     /// Who we are.
-    async fn me(&self) -> Result<Identity, api::ApiError> {
+    async fn me(&self) -> Result<Identity, ApiError> {
         self.identity.get_or_try_init(|| check::who_am_i(&self.api)).await.copied()
     }
 
@@ -185,14 +185,6 @@ impl Discord {
         let _ = tokio::time::timeout(LOADED_WITHIN, loaded.wait_for(|loaded| *loaded)).await;
     }
 
-    /// Waits; whether to go on afterwards.
-    async fn pause(&self, pause: Duration, shutdown: &CancellationToken) -> bool {
-        tokio::select! {
-            () = self.clock.sleep(pause) => true,
-            () = shutdown.cancelled() => false,
-        }
-    }
-
     fn identified_at(&self) -> Option<Timestamp> {
         *self.identified_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -201,49 +193,58 @@ impl Discord {
         *self.identified_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
     }
 
-    /// Reads a cursor, for as long as it takes. `None`: shutting down.
-    async fn cursor(&self, intake: &Intake, name: &str, shutdown: &CancellationToken) -> Option<String> {
-        let mut backoff = Backoff::default();
-        loop {
-            match intake.cursor(name).await {
-                Ok(stored) => return Some(stored.unwrap_or_default()),
-                Err(error) => {
-                    self.pulse.storing(Some(format!("the cursor cannot be read: {error}")));
-                    if !self.pause(backoff.pause(), shutdown).await {
-                        return None;
-                    }
-                }
-            }
+    /// Takes events in until the run ends.
+    async fn receive(&self, receiver: Receiver<'_>) -> Result<(), RunEnd> {
+        let position = receiver.cursor(position::CURSOR).await?.unwrap_or_default();
+        let places = receiver.cursor(places::CURSOR).await?.unwrap_or_default();
+        let interactions = receiver.cursor(interactions::CURSOR).await?.unwrap_or_default();
+        let (position, places) = (Position::parse(&position), Places::parse(&places));
+        for chat in places.direct() {
+            self.directory.learn_direct(chat);
         }
-    }
-
-    /// Finds out who we are, for as long as it takes. `None`: shutting down.
-    async fn introduce(&self, shutdown: &CancellationToken) -> Result<Option<Identity>, ChannelError> {
-        let mut backoff = Backoff::default();
-        loop {
-            let asked = tokio::select! {
-                asked = self.me() => asked,
-                () = shutdown.cancelled() => return Ok(None),
-            };
-            let error = match asked {
-                Ok(me) => return Ok(Some(me)),
-                Err(error) => error,
-            };
+        let waiting = self.interactions.load(&interactions, self.clock.now());
+        self.loaded.send_replace(true);
+        if let Some(at) = position.identified_at {
+            self.begun(at);
+        }
+        let judge = |error: &ApiError| {
             if error.refusal().is_some_and(Refusal::is_about_token) {
-                self.pulse.fails("Discord does not know the token".to_owned());
+                self.health.inbound_fails(UNKNOWN_TOKEN);
                 return Err(ChannelError::Unauthorized(error.to_string()));
             }
-            tracing::warn!(channel = %self.channel, %error, "Discord cannot be reached, trying again");
-            self.pulse.fails(format!("Discord cannot be reached: {error}"));
-            let pause = backoff.pause().max(error.pause().unwrap_or_default());
-            if !self.pause(pause, shutdown).await {
-                return Ok(None);
-            }
+            Ok(error.pause().unwrap_or_default())
+        };
+        let me = receiver.ask("Discord", || self.me(), judge).await?;
+        let (all, queued) = mpsc::channel(gateway::QUEUE);
+        let (urgent, hurried) = mpsc::unbounded_channel();
+        let stored = Arc::new(StoredSeq::default());
+        let shard = Shard::new(self, receiver, Arc::clone(&stored), Queues { all, urgent }, position.session.clone());
+        let answering = Answering { discord: self, receiver, me };
+        let taking = Taking::new(self, receiver, me, position, places, stored);
+        for record in waiting {
+            self.acknowledge(record, None, true);
+        }
+        let working = async {
+            let storing = async {
+                let result = taking.run(queued).await;
+                receiver.shutdown.cancel();
+                result
+            };
+            // Of the three only the shard can fail: the others end when it does, or with the gateway.
+            tokio::join!(shard.run(), storing, answering.run(hurried)).0
+        };
+        let commands = async {
+            self.keep_commands(me, &receiver).await;
+            std::future::pending().await
+        };
+        tokio::select! {
+            ended = working => ended,
+            never = commands => never,
         }
     }
 
     /// Registers the commands while everything else goes on: nothing waits for them.
-    async fn keep_commands(&self, me: Identity, shutdown: &CancellationToken) {
+    async fn keep_commands(&self, me: Identity, receiver: &Receiver<'_>) {
         if !self.options.commands {
             return;
         }
@@ -253,7 +254,7 @@ impl Discord {
                 Ok(()) => return,
                 Err(error) if error.may_pass() => {
                     let pause = backoff.pause().max(error.pause().unwrap_or_default());
-                    if !self.pause(pause, shutdown).await {
+                    if receiver.pause(pause).await.is_err() {
                         return;
                     }
                 }
@@ -273,12 +274,12 @@ impl ChannelAdapter for Discord {
     }
 
     fn capabilities(&self, conversation: &ConversationRef) -> Capabilities {
-        let is_private = normalise::private_to(conversation).is_some();
+        let is_private = inbound::private_to(conversation).is_some();
         capabilities::capabilities(is_private, self.options.streaming == Streaming::Edit, &self.options.limits)
     }
 
     fn health(&self) -> ChannelHealth {
-        self.pulse.health()
+        self.health.report()
     }
 
     fn parts(&self, text: &str) -> Vec<String> {
@@ -290,54 +291,11 @@ impl ChannelAdapter for Discord {
     }
 
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
-        // Once one of the tasks has ended, the others have nothing left to do.
+        // Once one of its tasks has ended, the others have nothing left to do.
         let ended = shutdown.child_token();
         let _ended = ended.clone().drop_guard();
-        let (Some(position), Some(places), Some(interactions)) = (
-            self.cursor(&intake, position::CURSOR, &shutdown).await,
-            self.cursor(&intake, places::CURSOR, &shutdown).await,
-            self.cursor(&intake, interactions::CURSOR, &shutdown).await,
-        ) else {
-            return Ok(());
-        };
-        self.pulse.storing(None);
-        let (position, places) = (Position::parse(&position), Places::parse(&places));
-        for chat in places.direct() {
-            self.directory.learn_direct(chat);
-        }
-        let waiting = self.interactions.load(&interactions, self.clock.now());
-        self.loaded.send_replace(true);
-        if let Some(at) = position.identified_at {
-            self.begun(at);
-        }
-        let Some(me) = self.introduce(&shutdown).await? else { return Ok(()) };
-        let (all, queued) = mpsc::channel(gateway::QUEUE);
-        let (urgent, hurried) = mpsc::unbounded_channel();
-        let stored = Arc::new(StoredSeq::default());
-        let shard = Shard::new(self, &intake, Arc::clone(&stored), Queues { all, urgent }, position.session.clone());
-        let answering = Answering::new(self, &intake, &ended, me);
-        let taking = Taking::new(self, &intake, &ended, me, position, places, stored);
-        for record in waiting {
-            self.acknowledge(record, None, true);
-        }
-        let working = async {
-            let reading = shard.run(&ended);
-            let storing = async {
-                let result = taking.run(queued).await;
-                ended.cancel();
-                result
-            };
-            let (read, stored, ()) = tokio::join!(reading, storing, answering.run(hurried));
-            read.and(stored)
-        };
-        let commands = async {
-            self.keep_commands(me, &ended).await;
-            std::future::pending().await
-        };
-        tokio::select! {
-            result = working => result,
-            never = commands => never,
-        }
+        let receiver = Receiver { channel: &self.channel, intake: &intake, health: &self.health, shutdown: &ended };
+        self.receive(receiver).await.or_else(RunEnd::into_result)
     }
 
     async fn fetch(&self, attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {

@@ -18,11 +18,12 @@ use serde::Deserialize;
 
 use self::{address::Address, message::Outgoing};
 use crate::{
-    Discord,
-    api::{ApiError, Body, code},
+    Discord, UNKNOWN_TOKEN,
+    api::Body,
+    errors::{ApiError, code},
     format,
+    inbound::{interaction_in, private_to},
     interactions::Record,
-    normalise::{interaction_in, private_to},
     payload::Sent,
     snowflake::Snowflake,
 };
@@ -40,7 +41,7 @@ impl Discord {
         let is_private = private_to(conversation).is_some();
         match delivery.action() {
             Action::Send { content, reply_to } => self.send(delivery, content, reply_to.as_deref()).await,
-            Action::Edit { message, content } => self.edit(delivery, message, content).await,
+            Action::Edit { message, content, .. } => self.edit(delivery, message, content).await,
             Action::React { .. } | Action::Draft { .. } | Action::Typing { .. } if is_private => {
                 Err(DeliveryError::Unsupported("what only one person sees takes words alone".to_owned()))
             }
@@ -48,23 +49,20 @@ impl Discord {
                 Err(DeliveryError::Unsupported("a reaction needs a message to stand on".to_owned()))
             }
             Action::React { message: Some(message), emoji } => self.react(delivery, message, emoji).await,
-            Action::Draft { text, message } => self.draft(delivery, text, message.as_deref()).await,
-            Action::Typing { on: true } => self.typing(conversation).await,
-            // The notice ends by itself, and with what is said.
-            Action::Typing { on: false } => Ok(Receipt::of("typing")),
+            Action::Draft { text, message, .. } => self.draft(delivery, text, message.as_deref()).await,
+            Action::Typing { on: true } => self.typing(delivery).await,
+            Action::Typing { on: false } => Err(DeliveryError::Unsupported("typing ends by itself".to_owned())),
             Action::Delete { message } => self.delete(conversation, message).await,
         }
     }
 
-    /// What a delivery's end says about the channel.
+    /// Takes note of what the end of a delivery says about the channel.
     pub(crate) fn note_outbound(&self, result: &Result<Receipt, DeliveryError>) {
         match result {
-            Ok(_) => self.pulse.outbound(None),
-            Err(DeliveryError::Unauthorized(_)) => self.pulse.outbound(Some("Discord does not know the token")),
-            Err(_) if self.api.is_held_back() => {
-                self.pulse
-                    .outbound(Some("Discord refuses too many calls (401, 403, 429): they are held back for a while"));
-            }
+            Ok(_) | Err(DeliveryError::Unauthorized(_)) => self.health.note_delivery(result, UNKNOWN_TOKEN),
+            Err(_) if self.api.is_held_back() => self
+                .health
+                .outbound_fails("Discord refuses too many calls (401, 403, 429): they are held back for a while"),
             Err(_) => {}
         }
     }
@@ -77,7 +75,9 @@ impl Discord {
     ) -> Result<Receipt, DeliveryError> {
         let outgoing = self.outgoing(delivery, content).await?;
         match self.try_to_send(delivery, &outgoing, reply_to).await {
-            Err(error) if outgoing.has_files() && error.refusal().is_some_and(crate::api::Refusal::is_about_file) => {
+            Err(error)
+                if outgoing.has_files() && error.refusal().is_some_and(crate::errors::Refusal::is_about_file) =>
+            {
                 // A file that is not taken is named: the person knows that there is one.
                 Ok(self.try_to_send(delivery, &outgoing.without_files(), reply_to).await?)
             }
@@ -173,7 +173,7 @@ impl Discord {
     ) -> Result<Option<Sent>, ApiError> {
         match self.api.ask(method, path, body).await {
             Ok(sent) => Ok(Some(sent)),
-            Err(error) if error.refusal().is_some_and(crate::api::Refusal::is_about_interaction) => {
+            Err(error) if error.refusal().is_some_and(crate::errors::Refusal::is_about_interaction) => {
                 self.interactions.lost(record.id);
                 Ok(None)
             }
@@ -210,13 +210,13 @@ impl Discord {
         };
         let error = match self.where_it_is(delivery.conversation(), message, Method::PATCH, "", body).await {
             Ok(()) => {
-                self.said.note(message, &outgoing.text);
+                self.sent.note(message, &outgoing.text, None);
                 return Ok(());
             }
             Err(error) => error,
         };
         // In a channel that is closed to us an answer to a command can still be changed by its token.
-        let is_closed = error.refusal().is_some_and(crate::api::Refusal::is_about_channel);
+        let is_closed = error.refusal().is_some_and(crate::errors::Refusal::is_about_channel);
         if is_closed
             && let Some(turn) = delivery.turn()
             && let Some(record) = self.interactions.of_turn(turn, self.clock.now()).await
@@ -255,8 +255,8 @@ impl Discord {
         Ok(Receipt::of(message))
     }
 
-    async fn typing(&self, conversation: &ConversationRef) -> Result<Receipt, DeliveryError> {
-        let (chat, thread) = address::channels(conversation)?;
+    async fn typing(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
+        let (chat, thread) = address::channels(delivery.conversation())?;
         let path = |channel| format!("channels/{channel}/typing");
         let typed = self.api.call(Method::POST, &path(thread.unwrap_or(chat)), Body::Nothing).await;
         match typed {
@@ -268,14 +268,16 @@ impl Discord {
                 typed?;
             }
         }
-        Ok(Receipt::of("typing"))
+        Ok(Receipt::of(delivery.id().to_string()))
     }
 
     async fn delete(&self, conversation: &ConversationRef, message: &str) -> Result<Receipt, DeliveryError> {
         let deleted = match Address::parse(message) {
-            None => return Ok(Receipt::of(message)),
+            None => return Err(DeliveryError::Refused(format!("`{message}` is no message"))),
             Some(Address::Interaction(interaction, id)) => {
-                let Some(record) = self.alive(interaction).await else { return Ok(Receipt::of(message)) };
+                let Some(record) = self.alive(interaction).await else {
+                    return Err(DeliveryError::Refused("the time to remove it is over".to_owned()));
+                };
                 self.api.call(Method::DELETE, &record.message(&id.to_string()), Body::Nothing).await.map(|_| ())
             }
             Some(Address::Direct(chat, id)) => {
@@ -295,7 +297,7 @@ impl Discord {
 
     /// Remembers a message that was sent.
     fn note(&self, sent: &Sent, outgoing: &Outgoing) -> Receipt {
-        self.said.note(sent.id, &outgoing.text);
+        self.sent.note(sent.id, &outgoing.text, None);
         Receipt::of(sent.id.to_string())
     }
 }

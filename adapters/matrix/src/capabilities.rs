@@ -31,6 +31,7 @@ pub(crate) fn capabilities(options: &MatrixOptions) -> Capabilities {
         // "PUT /rooms/{roomId}/typing/{userId}".
         typing: Support::Full,
         typing_interval: TYPING_LASTS.saturating_sub(Duration::from_secs(10)),
+        typing_ends_by_itself: false,
         // "Size limits": an event has at most 65,536 bytes. The text is in it twice, plain and as HTML, and
         // encrypted it grows by a third.
         text_limit: Some(TextLimit { max: TEXT_BYTES, unit: TextUnit::Bytes }),

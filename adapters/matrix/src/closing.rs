@@ -21,7 +21,7 @@ use crate::{
     errors::{self, Failure},
     known::{Asked, Known, Memory},
     outbound::{MESSAGE_TIMEOUT, config},
-    sync::read,
+    room::read,
 };
 
 /// How often something is tried that the homeserver does not take now.

@@ -11,8 +11,6 @@ use matrix_sdk::{
 };
 use rejoinder_core::{DeliveryError, Scope};
 
-use crate::session::is_soft_logout;
-
 /// How long to wait when a limit does not say.
 const LIMIT: Duration = Duration::from_secs(5);
 
@@ -96,6 +94,11 @@ fn api(error: &ApiError) -> Failure {
         _ if !matches!(error.body, ErrorBody::Standard(_)) => Failure::Unknown(detail),
         _ => Failure::Refused(detail),
     }
+}
+
+/// Whether the server has ended the session, and keeps the device.
+pub(crate) fn is_soft_logout(kind: Option<&ErrorKind>) -> bool {
+    matches!(kind, Some(ErrorKind::UnknownToken(data)) if data.soft_logout)
 }
 
 /// What happened on the way. Without the address, which says nothing new.

@@ -10,14 +10,14 @@ use matrix_sdk::{
     Client, Error, Room,
     ruma::{OwnedRoomId, OwnedServerName, RoomId},
 };
-use rejoinder_core::{Intake, Timestamp};
+use rejoinder_core::Timestamp;
+use rejoinder_kit::{Receiver, RunEnd};
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     Matrix, Session,
     inbound::{self, Around},
-    sync::{Ending, chat_kind},
+    room::chat_kind,
 };
 
 /// How long one attempt to come in may take: the room may be on a server far away.
@@ -119,14 +119,9 @@ impl Known {
 
 impl Matrix {
     /// Of rooms that we were invited to before our first start, only what comes after we joined is new.
-    pub(crate) async fn remember_old_invites(
-        &self,
-        session: &Session,
-        intake: &Intake,
-        shutdown: &CancellationToken,
-    ) -> Result<(), Ending> {
+    pub(crate) async fn remember_old_invites(&self, session: &Session, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         for room in session.client.invited_rooms() {
-            self.move_cursor(intake, room.room_id().as_str(), "joined".to_owned(), shutdown).await?;
+            receiver.move_cursor(room.room_id().as_str(), "joined").await?;
         }
         Ok(())
     }
@@ -162,12 +157,7 @@ impl Matrix {
     }
 
     /// Goes on in the rooms that took the place of ours.
-    pub(crate) async fn follow_rooms(
-        &self,
-        session: &Session,
-        intake: &Intake,
-        shutdown: &CancellationToken,
-    ) -> Result<(), Ending> {
+    pub(crate) async fn follow_rooms(&self, session: &Session, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         for room in session.client.joined_rooms() {
             let Some(next) = room.successor_room().map(|next| next.room_id) else { continue };
             if self.doors.was_moved(room.room_id()) {
@@ -196,7 +186,7 @@ impl Matrix {
                 raw: "",
             };
             let moved = inbound::moved(room.room_id().as_str(), next.as_str(), &around);
-            self.accept(intake, vec![moved], None, shutdown).await?;
+            receiver.accept(&[moved], None).await?;
             tracing::info!(channel = %self.channel, from = %room.room_id(), to = %next, "a room goes on as another one");
             self.doors.note_moved(room.room_id());
         }

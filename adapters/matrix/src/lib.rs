@@ -2,7 +2,7 @@
 //!
 //! Each account of the configuration is a channel of its own (`matrix.main`): a [`Matrix`], on matrix-sdk. What
 //! comes in is durable before it counts as read: our own cursors say how far each room is stored, and what is
-//! missing is read back (see `sync.rs`). What goes out carries its delivery's id as the transaction id, so that
+//! missing is read back (see `receive.rs`). What goes out carries its delivery's id as the transaction id, so that
 //! nothing is shown twice.
 //!
 //! What it never does: answer what was said before its first start, make a new device in silence when the keys
@@ -36,20 +36,21 @@ mod closing;
 #[cfg(test)]
 mod conformance;
 mod content;
+mod decryption;
 mod drafts;
 mod errors;
 mod format;
 mod inbound;
 mod invites;
 mod known;
+mod latest;
 mod locked;
 mod options;
 mod outbound;
 mod payload;
-mod pulse;
-mod said;
+mod receive;
+mod room;
 mod session;
-mod sync;
 mod trust;
 mod verification;
 
@@ -59,9 +60,10 @@ use async_trait::async_trait;
 use matrix_sdk::Client;
 use quick_cache::sync::Cache;
 use rejoinder_core::{
-    Attachment, Backoff, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef,
-    Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock, TurnId,
+    Attachment, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery,
+    DeliveryError, FetchError, Intake, Receipt, SharedClock, TurnId,
 };
+use rejoinder_kit::{Health, Receiver, RunEnd};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -70,14 +72,14 @@ pub use self::{
     options::{AutoJoin, Login, MatrixOptions, OptionsError, ReadReceipts, Streaming},
 };
 use self::{
+    decryption::Decryption,
     drafts::Budget,
     invites::Doors,
     known::Memory,
+    latest::{LastMessages, Questions},
     locked::Waiting,
-    pulse::Pulse,
-    said::{Questions, Said},
+    receive::Late,
     session::{REQUEST_TIMEOUT, SessionError},
-    sync::{Ending, Late},
 };
 
 /// The cursor that remembers our device.
@@ -86,8 +88,8 @@ const DEVICE: &str = "device";
 /// How long a delivery waits for the session.
 const OPENED_WITHIN: Duration = Duration::from_secs(2);
 
-/// How many turns' events are remembered.
-const TURNS: usize = 4096;
+/// How many questions are remembered.
+const QUESTIONS: usize = 4096;
 
 /// One account.
 pub struct Matrix {
@@ -95,17 +97,16 @@ pub struct Matrix {
     options: MatrixOptions,
     clock: SharedClock,
     http: reqwest::Client,
-    pulse: Pulse,
+    health: Health,
+    decryption: Decryption,
     session: watch::Sender<Option<Arc<Session>>>,
     memory: Arc<Memory>,
-    said: Said,
+    last_messages: LastMessages,
     questions: Questions,
     locked: Waiting,
     late: Late,
     doors: Arc<Doors>,
     budget: Arc<Budget>,
-    /// The events of the latest turns.
-    turns: Cache<TurnId, Arc<str>>,
     /// The questions that the latest turns were answered with.
     asked: Cache<TurnId, Arc<str>>,
     /// What goes on besides.
@@ -141,22 +142,24 @@ impl Matrix {
         http: reqwest::Client,
     ) -> Result<Self, OptionsError> {
         options.check()?;
+        // One sync that stalls, the pause after it, and the next one.
+        let stale_after = (options.sync_timeout + REQUEST_TIMEOUT) * 2 + Duration::from_secs(10);
         Ok(Self {
             channel,
             options,
             clock,
             http,
-            pulse: Pulse::default(),
+            health: Health::stale_after(stale_after),
+            decryption: Decryption::default(),
             session: watch::Sender::new(None),
             memory: Arc::default(),
-            said: Said::default(),
+            last_messages: LastMessages::default(),
             questions: Questions::default(),
             locked: Waiting::default(),
             late: Late::default(),
             doors: Arc::default(),
             budget: Arc::default(),
-            turns: Cache::new(TURNS),
-            asked: Cache::new(TURNS),
+            asked: Cache::new(QUESTIONS),
             tasks: TaskTracker::new(),
         })
     }
@@ -182,62 +185,34 @@ impl Matrix {
     }
 
     /// Opens the session, for as long as it takes.
-    async fn open(&self, intake: &Intake, shutdown: &CancellationToken) -> Result<Arc<Session>, Stop> {
+    async fn open(&self, receiver: &Receiver<'_>) -> Result<Arc<Session>, RunEnd> {
         if let Some(session) = self.session() {
             return Ok(session);
         }
-        let before = self.cursor(intake, DEVICE, shutdown).await?;
-        let mut backoff = Backoff::default();
-        let client = loop {
-            let opened = tokio::select! {
-                opened = session::open(&self.options, &self.http, before.as_deref()) => opened,
-                () = shutdown.cancelled() => return Err(Stop::Ending),
-            };
-            let (detail, retry_after) = match opened {
-                Ok(client) => break client,
-                Err(SessionError::Unreachable { detail, retry_after }) => (detail, retry_after),
-                Err(SessionError::Unauthorized(detail)) => {
-                    self.pulse.fails(format!("the homeserver refused: {detail}"));
-                    return Err(Stop::Failed(ChannelError::Unauthorized(detail)));
-                }
-                Err(error @ (SessionError::Lost(_) | SessionError::Failed(_))) => {
-                    self.pulse.fails(error.to_string());
-                    return Err(Stop::Failed(ChannelError::Failed(error.to_string())));
-                }
-            };
-            tracing::warn!(channel = %self.channel, error = detail, "the homeserver cannot be reached, trying again");
-            self.pulse.fails(format!("the homeserver cannot be reached: {detail}"));
-            if !self.pause(backoff.pause().max(retry_after.unwrap_or_default()), shutdown).await {
-                return Err(Stop::Ending);
+        let before = receiver.cursor(DEVICE).await?;
+        let open = || session::open(&self.options, &self.http, before.as_deref());
+        let judge = |error: &SessionError| match error {
+            SessionError::Unreachable { retry_after, .. } => Ok(retry_after.unwrap_or_default()),
+            SessionError::Unauthorized(detail) => {
+                self.health.inbound_fails(format!("the homeserver refused: {detail}"));
+                Err(ChannelError::Unauthorized(detail.clone()))
+            }
+            SessionError::Lost(_) | SessionError::Failed(_) => {
+                self.health.inbound_fails(error.to_string());
+                Err(ChannelError::Failed(error.to_string()))
             }
         };
+        let client = receiver.ask("the homeserver", open, judge).await?;
         let user = client.user_id().map(ToString::to_string).unwrap_or_default();
         let device = client.device_id().map(ToString::to_string).unwrap_or_default();
         tracing::info!(channel = %self.channel, user, device, "logged in");
         if before.as_deref() != Some(&device) {
-            self.move_cursor(intake, DEVICE, device, shutdown).await?;
+            receiver.move_cursor(DEVICE, &device).await?;
         }
         let name = client.account().get_display_name().await.ok().flatten();
         let session = Arc::new(Session { client, user, name });
         self.set_session(Some(Arc::clone(&session)));
         Ok(session)
-    }
-}
-
-/// Why a session was not opened.
-enum Stop {
-    /// The gateway is shutting down.
-    Ending,
-    /// It cannot be.
-    Failed(ChannelError),
-}
-
-impl From<Ending> for Stop {
-    fn from(ending: Ending) -> Self {
-        match ending {
-            Ending::Shutdown => Self::Ending,
-            Ending::Session(error) => Self::Failed(error),
-        }
     }
 }
 
@@ -258,9 +233,8 @@ impl ChannelAdapter for Matrix {
     }
 
     fn health(&self) -> ChannelHealth {
-        // One sync that stalls, the pause after it, and the next one.
-        let stale_after = (self.options.sync_timeout + REQUEST_TIMEOUT) * 2 + Duration::from_secs(10);
-        self.pulse.health(stale_after)
+        let health = self.health.report();
+        ChannelHealth { problem: health.problem.or_else(|| self.decryption.problem()), ..health }
     }
 
     fn parts(&self, text: &str) -> Vec<String> {
@@ -272,21 +246,9 @@ impl ChannelAdapter for Matrix {
     }
 
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
-        let session = match self.open(&intake, &shutdown).await {
-            Ok(session) => session,
-            Err(Stop::Ending) => return Ok(()),
-            Err(Stop::Failed(error)) => return Err(error),
-        };
-        if self.load_locked(&intake, &shutdown).await.is_err() {
-            return Ok(());
-        }
-        tokio::select! {
-            ended = self.sync(&session, &intake, &shutdown) => ended,
-            () = async {
-                tokio::join!(self.be_trusted(&session.client), self.unlock(&session, &intake, &shutdown));
-                shutdown.cancelled().await;
-            } => Ok(()),
-        }
+        let (channel, intake, health, shutdown) = (&self.channel, &intake, &self.health, &shutdown);
+        let ended = self.receive(&Receiver { channel, intake, health, shutdown }).await;
+        ended.or_else(RunEnd::into_result)
     }
 
     async fn fetch(&self, attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {
@@ -296,13 +258,7 @@ impl ChannelAdapter for Matrix {
 
     async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
         let result = self.perform(delivery).await;
-        match &result {
-            Err(DeliveryError::Unauthorized(_)) => {
-                self.pulse.outbound(Some("the homeserver does not accept the session"));
-            }
-            Ok(_) => self.pulse.outbound(None),
-            Err(_) => {}
-        }
+        self.health.note_delivery(&result, "the homeserver does not accept the session");
         result
     }
 }

@@ -11,17 +11,17 @@ use matrix_sdk::{
     deserialized_responses::{TimelineEvent, TimelineEventKind},
     ruma::{EventId, RoomId, serde::Raw},
 };
-use rejoinder_core::{InboundEvent, Intake, Timestamp};
+use rejoinder_core::{InboundEvent, Timestamp};
+use rejoinder_kit::{Receiver, RunEnd};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Mutex, Notify};
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     Matrix, Session,
     errors::{self, Failure},
     inbound,
     payload::Event,
-    sync::{self, Ending},
+    room,
 };
 
 /// The cursor that is the list.
@@ -74,8 +74,8 @@ pub(crate) struct Waiting {
 
 impl Matrix {
     /// Takes up the list of an earlier start.
-    pub(crate) async fn load_locked(&self, intake: &Intake, shutdown: &CancellationToken) -> Result<(), Ending> {
-        let stored = self.cursor(intake, LIST, shutdown).await?.unwrap_or_default();
+    pub(crate) async fn load_locked(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
+        let stored = receiver.cursor(LIST).await?.unwrap_or_default();
         let mut events = self.locked.events.lock().await;
         if events.is_empty() {
             *events = serde_json::from_str(&stored).unwrap_or_default();
@@ -84,18 +84,13 @@ impl Matrix {
     }
 
     /// Puts events on the list.
-    pub(crate) async fn keep_locked(
-        &self,
-        intake: &Intake,
-        new: Vec<Locked>,
-        shutdown: &CancellationToken,
-    ) -> Result<(), Ending> {
+    pub(crate) async fn keep_locked(&self, new: Vec<Locked>, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         let mut events = self.locked.events.lock().await;
         for event in new {
             if !events.iter().any(|known| known.event == event.event) {
                 tracing::info!(channel = %self.channel, room = event.room, event = event.event, "waiting for a key");
                 self.count("waiting");
-                self.pulse.encrypted(false);
+                self.decryption.note(false);
                 events.push(event);
             }
         }
@@ -104,37 +99,27 @@ impl Matrix {
             // Whoever wrote them is told now.
             event.since = 0;
         }
-        self.store_locked(intake, &events, shutdown).await?;
+        self.store_locked(&events, receiver).await?;
         drop(events);
         self.locked.more.notify_one();
         Ok(())
     }
 
     /// Takes an event from the list that was taken back.
-    pub(crate) async fn give_up_locked(
-        &self,
-        intake: &Intake,
-        event: &str,
-        shutdown: &CancellationToken,
-    ) -> Result<(), Ending> {
+    pub(crate) async fn give_up_locked(&self, event: &str, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         let mut events = self.locked.events.lock().await;
         let before = events.len();
         events.retain(|known| known.event != event);
-        if events.len() == before { Ok(()) } else { self.store_locked(intake, &events, shutdown).await }
+        if events.len() == before { Ok(()) } else { self.store_locked(&events, receiver).await }
     }
 
-    async fn store_locked(
-        &self,
-        intake: &Intake,
-        events: &[Locked],
-        shutdown: &CancellationToken,
-    ) -> Result<(), Ending> {
+    async fn store_locked(&self, events: &[Locked], receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         let list = serde_json::to_string(events).unwrap_or_default();
-        self.move_cursor(intake, LIST, list, shutdown).await
+        Ok(receiver.move_cursor(LIST, &list).await?)
     }
 
-    /// Reads events when their keys come, until `shutdown`.
-    pub(crate) async fn unlock(&self, session: &Session, intake: &Intake, shutdown: &CancellationToken) {
+    /// Reads events when their keys come, until the run ends.
+    pub(crate) async fn unlock(&self, session: &Session, receiver: &Receiver<'_>) {
         let keys = session.client.encryption().room_keys_received_stream().await;
         let mut keys = match keys {
             Some(keys) => keys.map(|_| ()).boxed(),
@@ -147,9 +132,9 @@ impl Matrix {
                 _ = keys.next() => {}
                 () = self.locked.more.notified() => {}
                 () = self.clock.sleep_until(next) => {}
-                () = shutdown.cancelled() => return,
+                () = receiver.shutdown.cancelled() => return,
             }
-            pause = match self.try_all(session, intake, shutdown).await {
+            pause = match self.try_all(session, receiver).await {
                 Ok(Tried::All) => SHORTEST,
                 Ok(Tried::CutOff) => LOOK_AGAIN,
                 Err(_) => return,
@@ -168,7 +153,7 @@ impl Matrix {
         }
     }
 
-    async fn try_all(&self, session: &Session, intake: &Intake, shutdown: &CancellationToken) -> Result<Tried, Ending> {
+    async fn try_all(&self, session: &Session, receiver: &Receiver<'_>) -> Result<Tried, RunEnd> {
         let waiting = self.locked.events.lock().await.clone();
         let (mut done, mut tried) = (Vec::new(), Tried::All);
         for locked in &waiting {
@@ -192,7 +177,7 @@ impl Matrix {
                 }
             };
             let raw = event.raw().json().get();
-            let Some(parsed) = sync::read(&event) else {
+            let Some(parsed) = room::read(&event) else {
                 // What was encrypted is no event.
                 done.push(&locked.event);
                 continue;
@@ -200,12 +185,12 @@ impl Matrix {
             let is_read = !matches!(event.kind, TimelineEventKind::UnableToDecrypt { .. });
             let taken = if is_read {
                 self.count("read_late");
-                self.pulse.read_late();
-                self.read_event(session, &room, &parsed, raw, shutdown).await?
+                self.decryption.note_late();
+                self.read_event(session, &room, &parsed, raw, receiver).await?
             } else if is_late {
                 tracing::warn!(channel = %self.channel, room = locked.room, event = locked.event, "a key did not come");
                 self.count("unreadable");
-                Some(self.seen(session, &room, &parsed, raw, shutdown, inbound::unreadable).await?)
+                Some(self.seen(session, &room, &parsed, raw, receiver, inbound::unreadable).await?)
             } else {
                 if locked.raw.is_none() {
                     self.remember(&locked.event, raw).await;
@@ -213,14 +198,14 @@ impl Matrix {
                 continue;
             };
             let taken: Vec<InboundEvent> = taken.into_iter().collect();
-            let accepted = self.accept(intake, taken.clone(), None, shutdown).await?;
+            let accepted = receiver.accept(&taken, None).await?;
             self.took_in(session, &room, &taken, &accepted);
             done.push(&locked.event);
         }
         if !done.is_empty() {
             let mut events = self.locked.events.lock().await;
             events.retain(|event| !done.contains(&&event.event));
-            self.store_locked(intake, &events, shutdown).await?;
+            self.store_locked(&events, receiver).await?;
         }
         Ok(tried)
     }

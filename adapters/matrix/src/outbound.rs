@@ -29,7 +29,7 @@ use crate::{
     known::{Asked, Known},
     options::{ReadReceipts, Streaming},
     payload::OUR_FIELD,
-    sync::{chat_kind, read},
+    room::{chat_kind, read},
 };
 
 /// How long one message may take: in an encrypted room its key is shared first.
@@ -86,9 +86,9 @@ impl Matrix {
         }
         let receipt = match delivery.action() {
             Action::Send { content, reply_to } => self.send(&place, content, reply_to.as_deref()).await?,
-            Action::Edit { message, content } => self.edit(&place, message, content).await?,
+            Action::Edit { message, content, .. } => self.edit(&place, message, content).await?,
             Action::React { message, emoji } => self.react(&place, message.as_deref(), emoji).await?,
-            Action::Draft { text, message } => self.draft(&place, text, message.as_deref()).await?,
+            Action::Draft { text, message, .. } => self.draft(&place, text, message.as_deref()).await?,
             Action::Typing { on } => self.typing(&place, *on).await?,
             Action::Delete { message } => self.delete(&place, message).await?,
         };
@@ -104,7 +104,7 @@ impl Matrix {
             detail: "there is no session with the homeserver yet".to_owned(),
         })?;
         let refused = |why: &str| {
-            if self.pulse.has_beaten() {
+            if self.health.has_worked() {
                 return DeliveryError::Refused(format!("{why}: {chat}"));
             }
             // The first sync will tell.
@@ -180,7 +180,7 @@ impl Matrix {
                 "rel_type": "m.thread", "event_id": root,
                 "is_falling_back": true, "m.in_reply_to": { "event_id": reply_to.unwrap_or(root) },
             });
-        } else if let Some(reply_to) = reply_to.filter(|to| is_group || !self.said.is_last(conversation, to)) {
+        } else if let Some(reply_to) = reply_to.filter(|to| is_group || !self.last_messages.is_last(conversation, to)) {
             content["m.relates_to"] = json!({ "m.in_reply_to": { "event_id": reply_to } });
         }
         // Whoever asked hears that there is an answer.
@@ -334,14 +334,13 @@ impl Matrix {
         if !is_answer || self.options.read_receipts != ReadReceipts::OnAnswer {
             return;
         }
-        let named = match delivery.action() {
-            Action::Send { reply_to, .. } => reply_to.clone(),
-            Action::React { message, .. } => message.clone(),
-            _ => None,
+        let answered = match delivery.action() {
+            Action::Send { reply_to, .. } | Action::Edit { reply_to, .. } => reply_to.as_deref(),
+            Action::React { message, .. } => message.as_deref(),
+            Action::Draft { .. } | Action::Typing { .. } | Action::Delete { .. } => None,
         };
-        let asked = delivery.turn().and_then(|turn| self.turns.get(&turn)).map(|event| event.to_string());
-        if let Some(event) = asked.or(named) {
-            self.mark_read(&place.session, place.room.room_id(), &event);
+        if let Some(event) = answered {
+            self.mark_read(&place.session, place.room.room_id(), event);
         }
     }
 }

@@ -15,7 +15,7 @@ use matrix_sdk::{
     authentication::matrix::MatrixSession,
     config::RequestConfig,
     encryption::{BackupDownloadStrategy, EncryptionSettings},
-    ruma::{OwnedDeviceId, OwnedUserId, UserId, api::error::ErrorKind},
+    ruma::{OwnedDeviceId, OwnedUserId, UserId},
 };
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
@@ -400,11 +400,6 @@ fn private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = options.open(path)?;
     io::Write::write_all(&mut file, bytes)?;
     file.sync_all()
-}
-
-/// Whether the server has ended the session, and keeps the device.
-pub(crate) fn is_soft_logout(kind: Option<&ErrorKind>) -> bool {
-    matches!(kind, Some(ErrorKind::UnknownToken(data)) if data.soft_logout)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use matrix_sdk::{
 use rejoinder_core::ChannelId;
 use serde::Deserialize;
 
-use crate::{Matrix, Session, sync::read};
+use crate::{Matrix, Session, room::read};
 
 /// How long a verification may take (<https://spec.matrix.org/latest/client-server-api/#key-verification-framework>).
 const PATIENCE: Duration = Duration::from_mins(10);

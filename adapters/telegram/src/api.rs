@@ -3,17 +3,16 @@
 //! teloxide's payloads are what is sent; the calls are our own, since what counts is whether a request was
 //! written, and nothing may say the token: it is part of every address.
 
-mod error;
+use std::time::Duration;
 
-use std::{error::Error as _, time::Duration};
-
+use rejoinder_kit::calls;
 use reqwest::{Client, Response, StatusCode, header::CONTENT_TYPE, multipart::Form};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use teloxide::requests::Payload;
 use url::Url;
 
-pub(crate) use self::error::{ApiError, Refusal};
+use crate::errors::{ApiError, Refusal};
 
 /// How long an ordinary call may take.
 pub(crate) const CALL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -71,26 +70,33 @@ impl Api {
     ) -> Result<T, ApiError> {
         let body = serde_json::to_vec(parameters).expect("parameters are JSON");
         let request = self.http.post(self.method(method)).header(CONTENT_TYPE, "application/json").body(body);
-        let response = request.timeout(timeout).send().await.map_err(|error| self.failure(error))?;
+        let response = request.timeout(timeout).send().await.map_err(|error| calls::failure(error, &self.token))?;
         self.read(response).await
     }
 
     /// Calls a method with a file in it.
     pub(crate) async fn upload<T: DeserializeOwned>(&self, method: &str, form: Form) -> Result<T, ApiError> {
         let request = self.http.post(self.method(method)).multipart(form);
-        let response = request.timeout(FILE_TIMEOUT).send().await.map_err(|error| self.failure(error))?;
+        let response =
+            request.timeout(FILE_TIMEOUT).send().await.map_err(|error| calls::failure(error, &self.token))?;
         self.read(response).await
     }
 
     /// The bytes of a file that `getFile` gave a path for; `None` when they are more than `limit`.
     pub(crate) async fn download(&self, path: &str, limit: usize) -> Result<Option<Vec<u8>>, ApiError> {
         let url = self.address(["file", &self.bot()].into_iter().chain(path.split('/')));
-        let response = self.http.get(url).timeout(FILE_TIMEOUT).send().await.map_err(|error| self.failure(error))?;
+        let response = self
+            .http
+            .get(url)
+            .timeout(FILE_TIMEOUT)
+            .send()
+            .await
+            .map_err(|error| calls::failure(error, &self.token))?;
         let status = response.status();
         if !status.is_success() {
             return Err(ApiError::Refused(Refusal::of(status.as_u16(), format!("the file server answered {status}"))));
         }
-        self.collect(response, limit).await
+        Ok(calls::collect(response, limit, &self.token).await?)
     }
 
     fn method(&self, method: &str) -> Url {
@@ -109,7 +115,7 @@ impl Api {
 
     async fn read<T: DeserializeOwned>(&self, response: Response) -> Result<T, ApiError> {
         let status = response.status();
-        let body = self.collect(response, MAX_ANSWER).await?;
+        let body = calls::collect(response, MAX_ANSWER, &self.token).await?;
         let body = body.ok_or_else(|| ApiError::NoAnswer("the answer is too large".to_owned()))?;
         match serde_json::from_slice::<Envelope<T>>(&body) {
             Ok(Envelope { ok: true, result: Some(result), .. }) => Ok(result),
@@ -133,49 +139,11 @@ impl Api {
         let description = envelope.description.as_deref().unwrap_or("no reason was given");
         ApiError::Refused(Refusal {
             code: envelope.error_code.unwrap_or(status.as_u16()),
-            description: self.without_token(description),
+            description: calls::redacted(description, &self.token),
             retry_after: parameters.and_then(|it| it.retry_after).map(Duration::from_secs),
             migrate_to: parameters.and_then(|it| it.migrate_to_chat_id),
             is_telegrams: true,
         })
-    }
-
-    /// The body; `None` when it is more than `limit`.
-    async fn collect(&self, mut response: Response, limit: usize) -> Result<Option<Vec<u8>>, ApiError> {
-        let mut body = Vec::new();
-        // What was asked for is being answered: whatever breaks now, breaks after it was written.
-        let lost = |error: reqwest::Error| ApiError::NoAnswer(self.describe(error));
-        while let Some(chunk) = response.chunk().await.map_err(lost)? {
-            if body.len() + chunk.len() > limit {
-                return Ok(None);
-            }
-            body.extend_from_slice(&chunk);
-        }
-        Ok(Some(body))
-    }
-
-    fn failure(&self, error: reqwest::Error) -> ApiError {
-        let was_written = !(error.is_connect() || error.is_builder());
-        let detail = self.describe(error);
-        if was_written { ApiError::NoAnswer(detail) } else { ApiError::NotWritten(detail) }
-    }
-
-    /// An error with its causes, and without the address: the token is in it.
-    fn describe(&self, error: reqwest::Error) -> String {
-        let error = error.without_url();
-        let mut detail = if error.is_timeout() { "no answer in time".to_owned() } else { error.to_string() };
-        let mut source = error.source();
-        while let Some(cause) = source {
-            detail.push_str(": ");
-            detail.push_str(&cause.to_string());
-            source = cause.source();
-        }
-        self.without_token(&detail)
-    }
-
-    /// A text of the server's, which has no reason to repeat the token.
-    fn without_token(&self, text: &str) -> String {
-        text.replace(self.token.expose_secret(), "…")
     }
 }
 

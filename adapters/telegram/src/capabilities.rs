@@ -46,9 +46,10 @@ pub(crate) fn capabilities(place: Place, limits: &Limits, reactions: Vec<String>
         // Edits count as messages, and only half of the budget is for what is not final: one message a second
         // to a chat, twenty a minute to a group (https://core.telegram.org/bots/faq, "hitting limits").
         draft_interval: if place.is_private { Duration::from_secs(2) } else { Duration::from_secs(6) },
-        // "sendChatAction": the status is set for 5 seconds or less.
+        // "sendChatAction": the status is set for 5 seconds or less, and goes when a message arrives.
         typing: Support::Full,
         typing_interval: Duration::from_secs(4),
+        typing_ends_by_itself: true,
         // "sendMessage": 1-4096 characters after entities parsing; they are UTF-16 units.
         text_limit: Some(TextLimit { max: MESSAGE_UNITS, unit: TextUnit::Utf16 }),
         conversation_rate: if place.is_private { limits.chat } else { limits.group },

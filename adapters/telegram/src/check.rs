@@ -10,11 +10,7 @@ use teloxide::{
 };
 use url::Url;
 
-use crate::{
-    api::{Api, ApiError},
-    options,
-    payload::WebhookInfo,
-};
+use crate::{api::Api, errors::ApiError, options, payload::WebhookInfo};
 
 /// A bot, as `getMe` describes it (<https://core.telegram.org/bots/api#getme>).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]

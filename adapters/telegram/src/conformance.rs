@@ -16,7 +16,12 @@ use rejoinder_core::{
 use rejoinder_telegram_double::{ApiError, Fault, Outage, Person, TelegramDouble};
 use serde_json::{Value, json};
 
-use crate::{Telegram, TelegramOptions, check::BotProfile, normalise::Reader, said::Said, tests};
+use crate::{
+    Telegram, TelegramOptions,
+    check::BotProfile,
+    inbound::{Reader, Sent},
+    tests,
+};
 
 struct Double {
     telegram: TelegramDouble,
@@ -121,9 +126,9 @@ impl PlatformDouble for Double {
     }
 
     fn normalise(&self, payload: &str) -> Option<InboundEvent> {
-        let (me, said) = (self.me(), Said::default());
+        let (me, sent) = (self.me(), Sent::default());
         let now = Timestamp::from_millis(0);
-        Some(Reader { channel: self.adapter.channel(), me: &me, said: &said, now }.read(payload).event)
+        Some(Reader { channel: self.adapter.channel(), me: &me, sent: &sent, now }.read(payload).event)
     }
 
     fn fresh_payload(&self) -> String {

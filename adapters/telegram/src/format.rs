@@ -6,7 +6,6 @@
 //! <https://core.telegram.org/bots/api#formatting-options>.
 
 mod entities;
-mod table;
 #[cfg(test)]
 mod tests;
 mod writer;

@@ -1,102 +1,158 @@
-//! Taking updates in, however they came: read, stored, and only then known to be ours.
+//! What Telegram sends → an event. Pure.
+//!
+//! Every update becomes an event: what cannot be read, and what nobody is given, is kept with its payload as
+//! [`EventKind::Other`].
 
-use rejoinder_core::{Accepted, Backoff, InboundEvent, Intake, IntakeError};
-use serde::de::IgnoredAny;
-use teloxide::{payloads::AnswerCallbackQuery, types::CallbackQueryId};
-use tokio_util::sync::CancellationToken;
+mod choice;
+mod files;
+mod message;
+mod reaction;
+#[cfg(test)]
+mod tests;
+mod text;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use rejoinder_core::{ChannelId, ChatKind, ConversationRef, EventKind, InboundEvent, Sender, SenderKind, Timestamp};
+use rejoinder_kit::SentMessages;
+use serde_json::Value;
+
+pub(crate) use self::{choice::pick_data, files::file_id};
 use crate::{
-    Telegram,
     check::BotProfile,
-    closing::{Closing, closing},
-    normalise::{Read, Reader},
+    payload::{Chat, Message, Update, User},
 };
 
-/// Whether there is any sense in going on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
-    /// Everything is durable.
-    In,
-    /// The gateway is shutting down, and something was not taken in: Telegram will send it again.
-    NotNow,
+/// Our own messages, by chat and number.
+pub(crate) type Sent = SentMessages<(i64, i64)>;
+
+/// Who reads: what an update means depends on it.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<'a> {
+    pub(crate) channel: &'a ChannelId,
+    pub(crate) me: &'a BotProfile,
+    pub(crate) sent: &'a Sent,
+    pub(crate) now: Timestamp,
 }
 
-impl Telegram {
-    /// Reads updates, in the order in which they came.
-    pub(crate) fn read<'a>(&self, me: &BotProfile, raw: impl Iterator<Item = &'a str>) -> Vec<Read> {
-        let reader = Reader { channel: &self.channel, me, said: &self.said, now: self.clock.now() };
-        let mut read: Vec<Read> = raw.map(|raw| reader.read(raw)).collect();
-        let mut events: Vec<&mut InboundEvent> = read.iter_mut().map(|read| &mut read.event).collect();
-        self.albums.direct(&mut events);
-        read
+/// An update, read.
+#[derive(Debug)]
+pub(crate) struct Read {
+    /// Its number; `None` where there is none.
+    pub(crate) number: Option<i64>,
+    /// The callback query in it, which has to be answered.
+    pub(crate) query: Option<String>,
+    /// What it is.
+    pub(crate) event: InboundEvent,
+}
+
+impl Reader<'_> {
+    /// Reads an update.
+    pub(crate) fn read(&self, raw: &str) -> Read {
+        // A mistake of ours in here must not hold up everything behind it.
+        let read = catch_unwind(AssertUnwindSafe(|| self.try_to_read(raw)));
+        match read {
+            Ok(Ok(read)) => read,
+            Ok(Err(error)) => self.unreadable(raw, &error.to_string()),
+            Err(_) => self.unreadable(raw, "reading it panicked"),
+        }
     }
 
-    /// Stores a batch together with the cursor that covers it, for as long as it takes.
-    pub(crate) async fn take_in(
+    fn try_to_read(&self, raw: &str) -> Result<Read, serde_json::Error> {
+        let update: Update = serde_json::from_str(raw)?;
+        let number = update.update_id;
+        let query = update.callback_query.as_ref().map(|query| query.id.clone());
+        let event = if let Some(message) = update.message.or(update.channel_post) {
+            self.message(&message, number, false)
+        } else if let Some(message) = update.edited_message.or(update.edited_channel_post) {
+            self.message(&message, number, true)
+        } else if let Some(query) = update.callback_query {
+            self.choice(&query)
+        } else if let Some(reaction) = update.message_reaction {
+            self.reaction(&reaction)
+        } else {
+            self.other(raw, number)
+        };
+        Ok(Read { number: Some(number), query, event: InboundEvent { raw: raw.to_owned(), ..event } })
+    }
+
+    /// An update that our views do not fit.
+    fn unreadable(&self, raw: &str, why: &str) -> Read {
+        let value: Value = serde_json::from_str(raw).unwrap_or_default();
+        let number = value.get("update_id").and_then(Value::as_i64);
+        let query = value.pointer("/callback_query/id").and_then(Value::as_str).map(str::to_owned);
+        tracing::warn!(channel = %self.channel, update = number, why, "an update cannot be read: it is kept");
+        let event = self.other(raw, number.unwrap_or_default());
+        Read { number, query, event }
+    }
+
+    /// What is kept and given to nobody.
+    fn other(&self, raw: &str, number: i64) -> InboundEvent {
+        let conversation = ConversationRef::new(self.channel.clone(), &chat_of(raw).unwrap_or_default().to_string());
+        let sender = Sender { id: "0".to_owned(), name: None, username: None, kind: SenderKind::OtherAgent };
+        InboundEvent {
+            kind: EventKind::Other,
+            raw: raw.to_owned(),
+            ..self.event(conversation, ChatKind::Group, format!("update:{number}"), sender)
+        }
+    }
+
+    /// An event with nothing in it yet.
+    fn event(
         &self,
-        intake: &Intake,
-        read: &[Read],
-        cursor: (&str, String),
-        shutdown: &CancellationToken,
-    ) -> Taken {
-        let events: Vec<InboundEvent> = read.iter().map(|read| read.event.clone()).collect();
-        let mut backoff = Backoff::default();
-        loop {
-            match intake.accept_all(events.clone(), Some((cursor.0, cursor.1.clone()))).await {
-                Ok(accepted) => {
-                    self.are_in(read, &accepted);
-                    return Taken::In;
-                }
-                Err(IntakeError::ShuttingDown) => return Taken::NotNow,
-                Err(error @ IntakeError::Store(_)) => {
-                    tracing::warn!(channel = %self.channel, %error, "updates cannot be stored, trying again");
-                    self.pulse.fails(format!("updates cannot be stored: {error}"));
-                }
-            }
-            if !self.pause(backoff.pause(), shutdown).await {
-                return Taken::NotNow;
-            }
+        conversation: ConversationRef,
+        chat: ChatKind,
+        external_id: String,
+        sender: Sender,
+    ) -> InboundEvent {
+        InboundEvent::new(conversation, chat, external_id, sender, self.now)
+    }
+
+    /// Where a message stands: its chat, and its topic if it is in one. Threads of replies are no topics.
+    fn conversation(&self, message: &Message) -> ConversationRef {
+        let conversation = ConversationRef::new(self.channel.clone(), &message.chat.id.to_string());
+        match message.message_thread_id {
+            Some(thread) if message.is_topic_message => conversation.in_thread(&thread.to_string()),
+            _ => conversation,
         }
     }
 
-    /// What follows once updates are durable.
-    pub(crate) fn are_in(&self, read: &[Read], accepted: &[Accepted]) {
-        for (read, accepted) in read.iter().zip(accepted) {
-            if let Some(query) = &read.query {
-                let choice = accepted.choice(&read.event);
-                let closing = choice.and_then(|choice| closing(&read.event.raw, choice, self.link_previews()));
-                self.answer(query.clone(), closing);
-            }
+    fn user(&self, user: &User) -> Sender {
+        let kind = if user.id == self.me.id {
+            SenderKind::Ourselves
+        } else if user.is_bot {
+            SenderKind::OtherAgent
+        } else {
+            SenderKind::Person
+        };
+        let name = [Some(user.first_name.as_str()), user.last_name.as_deref()].into_iter().flatten();
+        let name = name.filter(|name| !name.is_empty()).collect::<Vec<_>>().join(" ");
+        Sender {
+            id: user.id.to_string(),
+            name: (!name.is_empty()).then_some(name),
+            username: user.username.clone(),
+            kind,
         }
     }
 
-    /// Tells Telegram that a button was noticed: until then it shows that it waits. A question that is answered is
-    /// closed.
-    fn answer(&self, query: String, closing: Option<Closing>) {
-        let (api, channel) = (std::sync::Arc::clone(&self.api), self.channel.clone());
-        self.tasks.spawn(async move {
-            let answer = AnswerCallbackQuery::new(CallbackQueryId(query));
-            if let Err(error) = api.call::<_, bool>(&answer).await {
-                // Nothing hangs on it: the choice itself is stored.
-                tracing::debug!(%channel, %error, "a pressed button was not acknowledged");
-            }
-            let closed = match closing {
-                None => return,
-                Some(Closing::Words(edit)) => api.call::<_, IgnoredAny>(&*edit).await,
-                Some(Closing::Buttons(edit)) => api.call::<_, IgnoredAny>(&edit).await,
-            };
-            if let Err(error) = closed {
-                // Nor on this: whoever presses again changes nothing, and closes it.
-                tracing::debug!(%channel, %error, "a question that was answered keeps its buttons");
-            }
-        });
-    }
-
-    /// Waits; whether to go on afterwards.
-    pub(crate) async fn pause(&self, pause: std::time::Duration, shutdown: &CancellationToken) -> bool {
-        tokio::select! {
-            () = self.clock.sleep(pause) => true,
-            () = shutdown.cancelled() => false,
+    /// A chat that speaks for itself. In its own name that is one of its administrators; else it is a channel.
+    fn speaking_chat(chat: &Chat, place: &Chat, signature: Option<&str>) -> Sender {
+        let is_at_home = chat.id == place.id && place.kind != "channel";
+        Sender {
+            id: chat.id.to_string(),
+            name: signature.or(chat.title.as_deref()).map(str::to_owned),
+            username: chat.username.clone(),
+            kind: if is_at_home { SenderKind::Person } else { SenderKind::OtherAgent },
         }
     }
+}
+
+fn chat_kind(chat: &Chat) -> ChatKind {
+    if chat.kind == "private" { ChatKind::Direct } else { ChatKind::Group }
+}
+
+/// The chat that any update is about: `{"update_id": …, "<kind>": {"chat": {"id": …}}}`.
+fn chat_of(raw: &str) -> Option<i64> {
+    let value: Value = serde_json::from_str(raw).ok()?;
+    value.as_object()?.values().find_map(|it| it.get("chat")?.get("id")?.as_i64())
 }

@@ -28,36 +28,32 @@
 //!
 //! # To add …
 //!
-//! * a kind of content: its view in `payload.rs`, and its words in `normalise/message.rs` or its line in
-//!   `normalise/files.rs`;
-//! * a kind of update: its view, its arm in `normalise.rs`, its line in `polling::ALLOWED`;
-//! * a failure of Telegram's that wants something done: its question in `api/error.rs`, its answer in
+//! * a kind of content: its view in `payload.rs`, and its words in `inbound/message.rs` or its line in
+//!   `inbound/files.rs`;
+//! * a kind of update: its view, its arm in `inbound.rs`, its line in `receive::polling::ALLOWED`;
+//! * a failure of Telegram's that wants something done: its question in `errors.rs`, its answer in
 //!   `outbound/judge.rs`.
 
-mod albums;
 mod api;
 mod capabilities;
 mod check;
 mod closing;
 #[cfg(test)]
 mod conformance;
+mod errors;
 pub mod format;
 mod inbound;
 mod limited;
-mod normalise;
 mod options;
 mod outbound;
 mod payload;
-mod polling;
-mod pulse;
 mod reactions;
-mod said;
-mod webhook;
+mod receive;
 
 use std::{
     fmt,
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -65,9 +61,10 @@ use std::{
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    Attachment, Backoff, COMMANDS, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId,
-    ConversationRef, Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock,
+    Attachment, COMMANDS, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef,
+    Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock,
 };
+use rejoinder_kit::{Health, Opening, Receiver, RunEnd};
 use reqwest::Client;
 use teloxide::{
     payloads::{GetFile, SetMyCommands},
@@ -76,23 +73,24 @@ use teloxide::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
-    albums::Albums,
     api::Api,
     capabilities::{Drafts, Place},
+    errors::{ApiError, Refusal},
+    inbound::Sent,
     limited::Limited,
     payload::FilePath,
-    pulse::Pulse,
     reactions::Reactions,
-    said::Said,
-    webhook::Door,
+    receive::{Albums, Door},
 };
 pub use self::{
     check::{BotProfile, CheckError, Posting, check, check_posting},
     options::{
         API_URL, Limits, MAX_POLL_TIMEOUT, Mode, OptionsError, Streaming, TelegramOptions, WebhookOptions, is_token,
     },
-    webhook::webhook_routes,
+    receive::webhook_routes,
 };
+
+const UNKNOWN_TOKEN: &str = "Telegram does not know the token";
 
 /// How long the end waits for calls that nothing hangs on.
 const LAST_CALLS: Duration = Duration::from_secs(2);
@@ -103,17 +101,17 @@ pub struct Telegram {
     options: TelegramOptions,
     api: Arc<Api>,
     clock: SharedClock,
-    pulse: Pulse,
+    health: Health,
     reactions: Reactions,
     limited: Limited,
-    said: Said,
+    sent: Sent,
     albums: Albums,
     /// The server has no `sendMessageDraft`.
     knows_no_drafts: AtomicBool,
     /// What Telegram must show, where it posts updates.
     door: Option<Door>,
     /// What posts need, while they are taken.
-    open: RwLock<Option<Arc<Open>>>,
+    opening: Opening<Open>,
     /// What goes on besides.
     tasks: TaskTracker,
 }
@@ -121,6 +119,7 @@ pub struct Telegram {
 /// What posts need, while they are taken.
 struct Open {
     intake: Intake,
+    shutdown: CancellationToken,
     me: BotProfile,
 }
 
@@ -138,9 +137,9 @@ impl Telegram {
         http: Client,
     ) -> Result<Self, OptionsError> {
         options.check()?;
-        let door = match &options.mode {
-            Mode::Polling => None,
-            Mode::Webhook(webhook) => Some(Door::new(channel.name(), &options.token, webhook)),
+        let (door, health) = match &options.mode {
+            Mode::Polling => (None, Health::stale_after(receive::stale_after(options.poll_timeout))),
+            Mode::Webhook(webhook) => (Some(Door::new(channel.name(), &options.token, webhook)), Health::default()),
         };
         Ok(Self {
             api: Arc::new(Api::new(http, options.api_url.clone(), options.token.clone())),
@@ -148,23 +147,15 @@ impl Telegram {
             channel,
             options,
             clock,
-            pulse: Pulse::default(),
+            health,
             limited: Limited::default(),
-            said: Said::default(),
+            sent: Sent::default(),
             albums: Albums::default(),
             knows_no_drafts: AtomicBool::new(false),
             door,
-            open: RwLock::new(None),
+            opening: Opening::default(),
             tasks: TaskTracker::new(),
         })
-    }
-
-    fn open(&self) -> Option<Arc<Open>> {
-        self.open.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn set_open(&self, open: Option<Open>) {
-        *self.open.write().unwrap_or_else(PoisonError::into_inner) = open.map(Arc::new);
     }
 
     fn drafts(&self, is_private: bool) -> Drafts {
@@ -175,28 +166,25 @@ impl Telegram {
         }
     }
 
-    /// Asks Telegram who we are, for as long as it takes; `None` when the gateway is shutting down.
-    async fn who_am_i(&self, shutdown: &CancellationToken) -> Result<Option<BotProfile>, ChannelError> {
-        let mut backoff = Backoff::default();
-        loop {
-            let asked = tokio::select! {
-                asked = check::who_am_i(&self.api) => asked,
-                () = shutdown.cancelled() => return Ok(None),
-            };
-            let error = match asked {
-                Ok(me) => return Ok(Some(me)),
-                Err(error) => error,
-            };
-            if let Some(refusal) = error.refusal().filter(|refusal| refusal.is_about_token(true)) {
-                self.pulse.fails("Telegram does not know the token".to_owned());
-                return Err(ChannelError::Unauthorized(refusal.to_string()));
-            }
-            tracing::warn!(channel = %self.channel, %error, "Telegram cannot be reached, trying again");
-            self.pulse.fails(format!("Telegram cannot be reached: {error}"));
-            if !self.pause(backoff.pause(), shutdown).await {
-                return Ok(None);
-            }
+    /// Takes updates in until the run ends.
+    async fn receive(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
+        let judge = |error: &ApiError| match error.refusal() {
+            Some(refusal) if refusal.is_about_token(true) => Err(self.unauthorized(refusal)),
+            _ => Ok(Duration::ZERO),
+        };
+        let me = receiver.ask("Telegram", || check::who_am_i(&self.api), judge).await?;
+        tracing::info!(channel = %self.channel, bot = me.username, "Telegram knows us");
+        receiver.until_shutdown(self.list_commands()).await?;
+        match &self.options.mode {
+            Mode::Polling => self.poll(&me, receiver).await,
+            Mode::Webhook(webhook) => self.listen(webhook, &me, receiver).await,
         }
+    }
+
+    /// The token is not known: nothing works until it is another one.
+    fn unauthorized(&self, refusal: &Refusal) -> ChannelError {
+        self.health.inbound_fails(UNKNOWN_TOKEN);
+        ChannelError::Unauthorized(refusal.to_string())
     }
 
     /// Has Telegram list the gateway's commands to whoever types a slash.
@@ -228,11 +216,7 @@ impl ChannelAdapter for Telegram {
     }
 
     fn health(&self) -> ChannelHealth {
-        let stale_after: Option<Duration> = match self.options.mode {
-            Mode::Polling => Some(polling::stale_after(self.options.poll_timeout)),
-            Mode::Webhook(_) => None,
-        };
-        self.pulse.health(stale_after)
+        self.health.report()
     }
 
     fn parts(&self, text: &str) -> Vec<String> {
@@ -244,31 +228,23 @@ impl ChannelAdapter for Telegram {
     }
 
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
-        let Some(me) = self.who_am_i(&shutdown).await? else { return Ok(()) };
-        tracing::info!(channel = %self.channel, bot = me.username, "Telegram knows us");
-        tokio::select! {
-            () = self.list_commands() => {}
-            () = shutdown.cancelled() => return Ok(()),
-        }
-        let result = match self.options.mode {
-            Mode::Polling => self.poll(&me, &intake, &shutdown).await,
-            Mode::Webhook(_) => self.listen(&me, &intake, &shutdown).await,
-        };
+        let (channel, intake, health, shutdown) = (&self.channel, &intake, &self.health, &shutdown);
+        let ended = self.receive(&Receiver { channel, intake, health, shutdown }).await;
         self.tasks.close();
         tokio::select! {
             () = self.tasks.wait() => {}
             () = self.clock.sleep(LAST_CALLS) => {}
         }
         self.tasks.reopen();
-        result
+        ended.or_else(RunEnd::into_result)
     }
 
     async fn fetch(&self, attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {
-        let Some(id) = normalise::file_id(&attachment.url) else {
+        let Some(id) = inbound::file_id(&attachment.url) else {
             return Err(FetchError::NotOurs(attachment.name.clone()));
         };
         let limit = limit.min(self.options.max_download);
-        let failed = |error: api::ApiError| match error.refusal() {
+        let failed = |error: ApiError| match error.refusal() {
             Some(refusal) if refusal.description.to_lowercase().contains("too big") => FetchError::TooLarge { limit },
             _ => FetchError::Failed(error.to_string()),
         };
@@ -283,11 +259,7 @@ impl ChannelAdapter for Telegram {
 
     async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
         let result = self.perform(delivery).await;
-        match &result {
-            Err(DeliveryError::Unauthorized(_)) => self.pulse.outbound(Some("Telegram does not know the token")),
-            Ok(_) => self.pulse.outbound(None),
-            Err(_) => {}
-        }
+        self.health.note_delivery(&result, UNKNOWN_TOKEN);
         result
     }
 }

@@ -21,11 +21,11 @@ use teloxide::{
 use self::{address::Address, judge::Kind};
 use crate::{
     Telegram,
-    api::ApiError,
     capabilities::Drafts,
     check,
+    errors::ApiError,
     format::{Formatted, MESSAGE_UNITS, PART_UNITS, format, parts, utf16_len},
-    normalise::pick_data,
+    inbound::pick_data,
     payload::Sent,
 };
 
@@ -37,10 +37,11 @@ impl Telegram {
         let address = Address::of(delivery.conversation())?;
         match delivery.action() {
             Action::Send { content, reply_to } => self.send(delivery, &address, content, reply_to.as_deref()).await,
-            Action::Edit { message, content } => self.edit(delivery, &address, message, content).await,
+            Action::Edit { message, content, .. } => self.edit(delivery, &address, message, content).await,
             Action::React { message, emoji } => self.react(&address, message.as_deref(), emoji).await,
-            Action::Draft { text, message } => self.draft(delivery, &address, text, message.as_deref()).await,
-            Action::Typing { on } => self.typing(delivery, &address, *on).await,
+            Action::Draft { text, message, .. } => self.draft(delivery, &address, text, message.as_deref()).await,
+            Action::Typing { on: true } => self.typing(delivery, &address).await,
+            Action::Typing { on: false } => Err(DeliveryError::Unsupported("typing ends by itself".to_owned())),
             Action::Delete { message } => self.delete(&address, message).await,
         }
     }
@@ -99,7 +100,7 @@ impl Telegram {
         loop {
             let error = match self.api.call::<_, Sent>(&payload).await {
                 Ok(sent) => {
-                    self.said.note(delivery.conversation(), sent.message_id, &payload.text);
+                    self.note_sent(delivery, address, sent.message_id, &payload.text);
                     return Ok(Receipt::of(sent.message_id.to_string()));
                 }
                 Err(error) => error,
@@ -141,7 +142,7 @@ impl Telegram {
         payload.link_preview_options = self.link_previews();
         payload.reply_markup = keyboard;
         let mut result = self.api.call::<_, IgnoredAny>(&payload).await;
-        if payload.entities.is_some() && is_refused(&result, crate::api::Refusal::is_about_entities) {
+        if payload.entities.is_some() && is_refused(&result, crate::errors::Refusal::is_about_entities) {
             payload.entities = None;
             result = self.api.call(&payload).await;
         }
@@ -153,7 +154,7 @@ impl Telegram {
             }
             Err(error) => return Err(self.judge(address, error, Kind::Again)),
         }
-        self.said.note(delivery.conversation(), id.0.into(), &payload.text);
+        self.note_sent(delivery, address, id.0.into(), &payload.text);
         Ok(Receipt::of(message))
     }
 
@@ -212,32 +213,27 @@ impl Telegram {
         }
     }
 
-    async fn typing(&self, delivery: &Delivery, address: &Address, on: bool) -> Result<Receipt, DeliveryError> {
-        let receipt = Receipt::of(delivery.id().to_string());
-        if !on {
-            // There is no call for it: it ends with our message, or 5 seconds after the last notice.
-            return Ok(receipt);
-        }
+    async fn typing(&self, delivery: &Delivery, address: &Address) -> Result<Receipt, DeliveryError> {
         self.is_worth_trying(address)?;
         let mut payload = SendChatAction::new(address.chat.clone(), ChatAction::Typing);
         payload.message_thread_id = address.thread;
         match self.api.ask::<bool>("sendChatAction", &payload, HINT_TIMEOUT).await {
-            Ok(_) => Ok(receipt),
+            Ok(_) => Ok(Receipt::of(delivery.id().to_string())),
             Err(error) => Err(self.judge(address, error, Kind::Again)),
         }
     }
 
     async fn delete(&self, address: &Address, message: &str) -> Result<Receipt, DeliveryError> {
-        let Ok(id) = address::message_id(message) else { return Ok(Receipt::of(message)) };
+        let id = address::message_id(message).map_err(DeliveryError::Refused)?;
         match self.api.call::<_, bool>(&DeleteMessage::new(address.chat.clone(), id)).await {
             Ok(_) => Ok(Receipt::of(message)),
-            // After two days a message has to stay. That is no reason to answer once more.
-            Err(ApiError::Refused(refusal)) if refusal.is_past_removing() => {
-                tracing::debug!(channel = %self.channel, message, %refusal, "there is nothing to remove any more");
-                Ok(Receipt::of(message))
-            }
+            Err(ApiError::Refused(refusal)) if refusal.is_removed() => Ok(Receipt::of(message)),
             Err(error) => Err(self.judge(address, error, Kind::Again)),
         }
+    }
+
+    fn note_sent(&self, delivery: &Delivery, address: &Address, message: i64, text: &str) {
+        self.sent.note((address.number, message), text, delivery.conversation().thread.clone());
     }
 
     /// Whether a hint may go: one that is limited only makes the limit longer.
@@ -263,7 +259,7 @@ impl Telegram {
     }
 }
 
-fn is_refused<T>(result: &Result<T, ApiError>, is: impl Fn(&crate::api::Refusal) -> bool) -> bool {
+fn is_refused<T>(result: &Result<T, ApiError>, is: impl Fn(&crate::errors::Refusal) -> bool) -> bool {
     result.as_ref().err().and_then(ApiError::refusal).is_some_and(is)
 }
 

@@ -30,6 +30,7 @@ pub(crate) const fn table() -> Capabilities {
         draft_interval: DRAFT_INTERVAL,
         typing: Support::Full,
         typing_interval: TYPING_INTERVAL,
+        typing_ends_by_itself: false,
         text_limit: None,
         conversation_rate: None,
         account_rate: None,

@@ -13,13 +13,14 @@
 //! looks in `assets/turns.js`. To allow more of Markdown: `format.rs`, and its list of known tags in
 //! the tests.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use rejoinder_core::{
     Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError,
     Intake, Receipt, SharedClock, Timestamp, TurnView,
 };
+use rejoinder_kit::Opening;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast::error::RecvError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -75,21 +76,15 @@ pub struct WebchatAdapter {
     door: Door,
     rooms: Arc<Rooms>,
     places: Arc<Semaphore>,
-    open: RwLock<Option<Open>>,
-}
-
-/// What there is while the channel runs.
-struct Open {
-    reception: Reception,
-    since: Timestamp,
+    opening: Opening<Open>,
 }
 
 /// What a socket needs of the running channel.
-#[derive(Clone)]
-struct Reception {
+struct Open {
     intake: Intake,
     closing: CancellationToken,
     sockets: TaskTracker,
+    since: Timestamp,
 }
 
 impl std::fmt::Debug for Open {
@@ -112,7 +107,7 @@ impl WebchatAdapter {
             clock,
             rooms: Arc::default(),
             places: Arc::new(Semaphore::new(MAX_SOCKETS)),
-            open: RwLock::new(None),
+            opening: Opening::default(),
         }
     }
 
@@ -145,29 +140,11 @@ impl WebchatAdapter {
         Arc::clone(&self.places).try_acquire_owned().ok()
     }
 
-    fn reception(&self) -> Option<Reception> {
-        self.open.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|open| open.reception.clone())
-    }
-
-    fn set_open(&self, open: Option<Open>) {
-        *self.open.write().unwrap_or_else(PoisonError::into_inner) = open;
-    }
-
     fn show(&self, view: &TurnView) {
         let frame = || ServerFrame::Turn { turn: Turn::from(view) }.to_text();
         self.rooms.pass(&view.conversation.chat, frame, |mailbox, text| {
             mailbox.put_turn(view.turn_id, Progress::of(view), text);
         });
-    }
-}
-
-/// Closes the chat when its run ends, in whatever way.
-struct ClosesAtTheEnd<'a>(&'a WebchatAdapter, CancellationToken);
-
-impl Drop for ClosesAtTheEnd<'_> {
-    fn drop(&mut self) {
-        self.0.set_open(None);
-        self.1.cancel();
     }
 }
 
@@ -182,9 +159,8 @@ impl ChannelAdapter for WebchatAdapter {
     }
 
     fn health(&self) -> ChannelHealth {
-        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
-        // An open door does not go stale: there is nothing behind it that could be asked.
-        let inbound_at = open.as_ref().map(|open| open.since);
+        // An open listener does not go stale: there is nothing behind it that could be asked.
+        let inbound_at = self.opening.get().map(|open| open.since);
         ChannelHealth { inbound_at, stale_after: None, problem: None }
     }
 
@@ -196,9 +172,10 @@ impl ChannelAdapter for WebchatAdapter {
         let mut changes = intake.follow();
         let closing = shutdown.child_token();
         let sockets = TaskTracker::new();
-        let reception = Reception { intake, closing: closing.clone(), sockets: sockets.clone() };
-        self.set_open(Some(Open { reception, since: self.clock.now() }));
-        let end = ClosesAtTheEnd(self, closing);
+        let open = Open { intake, closing: closing.clone(), sockets: sockets.clone(), since: self.clock.now() };
+        // However the run ends, no socket is opened any more, and then those that are open close.
+        let closing = closing.drop_guard();
+        let opened = self.opening.open(open);
         loop {
             let change = tokio::select! {
                 () = shutdown.cancelled() => break,
@@ -213,7 +190,8 @@ impl ChannelAdapter for WebchatAdapter {
                 Err(RecvError::Closed) => return Err(ChannelError::Failed("the core went away".to_owned())),
             }
         }
-        drop(end);
+        drop(opened);
+        drop(closing);
         // Each socket says goodbye within its own bounds; what it was taking in ends first.
         sockets.close();
         sockets.wait().await;

@@ -59,7 +59,8 @@ mod tests {
         let seat = rooms.enter(&CHAT.into()).expect("a free seat");
         let turn = TurnId::new(Timestamp::from_millis(1));
 
-        show(&rooms, CHAT, Some(turn), &Action::Draft { text: "*a*".to_owned(), message: None }).expect("shown");
+        show(&rooms, CHAT, Some(turn), &Action::Draft { text: "*a*".to_owned(), message: None, reply_to: None })
+            .expect("shown");
 
         let post = seat.take();
         assert_eq!(post.drafts.len(), 1);
@@ -71,17 +72,20 @@ mod tests {
         let rooms = Rooms::default();
         let turn = TurnId::new(Timestamp::from_millis(1));
 
-        assert_eq!(show(&rooms, CHAT, Some(turn), &Action::Draft { text: "a".to_owned(), message: None }), Ok(()));
+        assert_eq!(
+            show(&rooms, CHAT, Some(turn), &Action::Draft { text: "a".to_owned(), message: None, reply_to: None }),
+            Ok(())
+        );
         assert_eq!(show(&rooms, CHAT, None, &Action::Typing { on: true }), Ok(()));
     }
 
     /// A5.
     #[rstest]
     #[case(Action::Send { content: Content::default(), reply_to: None })]
-    #[case(Action::Edit { message: "1".to_owned(), content: Content::default() })]
+    #[case(Action::Edit { message: "1".to_owned(), content: Content::default(), reply_to: None })]
     #[case(Action::React { message: None, emoji: "👍".to_owned() })]
     #[case(Action::Delete { message: "1".to_owned() })]
-    #[case(Action::Draft { text: "of no turn".to_owned(), message: None })]
+    #[case(Action::Draft { text: "of no turn".to_owned(), message: None, reply_to: None })]
     fn what_is_not_done_is_no_success(#[case] action: Action) {
         assert!(matches!(show(&Rooms::default(), CHAT, None, &action), Err(DeliveryError::Unsupported(_))));
     }

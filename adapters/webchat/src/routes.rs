@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
-    Json, Router,
+    Router,
     extract::{FromRequestParts, Path, Request, State, ws::WebSocketUpgrade},
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, request::Parts, uri::Authority},
     middleware::{self, Next},
@@ -11,8 +11,8 @@ use axum::{
     routing::get,
 };
 use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine as _};
+use rejoinder_kit::Problem;
 use rust_embed::RustEmbed;
-use serde::Serialize;
 use sha2::{Digest, Sha256};
 use utoipa::{OpenApi, ToSchema};
 
@@ -65,15 +65,18 @@ impl Chats {
             Some(name) => self.by_name.get(name),
             None => self.by_name.get(MAIN).or_else(|| self.by_name.values().next().filter(|_| self.by_name.len() == 1)),
         };
-        let chat = chat.ok_or(Problem::NO_SUCH_CHAT)?;
+        let chat = chat.ok_or_else(no_such_chat)?;
         let host = access::admit(chat.door().access(), parts)?;
         Ok((Arc::clone(chat), host))
     }
 }
 
-/// An RFC 9457 problem document.
-#[derive(Debug, Serialize, ToSchema)]
+/// An RFC 9457 problem document, as it is described.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "a description, never made")]
 struct ProblemDocument {
+    /// What kind of problem: `urn:rejoinder:problem:` and a name.
+    r#type: String,
     /// What went wrong, in a few words.
     title: &'static str,
     /// The HTTP status.
@@ -82,34 +85,15 @@ struct ProblemDocument {
     detail: String,
 }
 
-#[derive(Debug)]
-struct Problem {
-    status: StatusCode,
-    title: &'static str,
-    detail: String,
-}
-
-impl Problem {
-    const NO_SUCH_CHAT: Self = Self { status: StatusCode::NOT_FOUND, title: "No such chat", detail: String::new() };
-
-    fn new(status: StatusCode, title: &'static str, detail: String) -> Self {
-        Self { status, title, detail }
-    }
-}
-
 impl From<Refused> for Problem {
     fn from(refused: Refused) -> Self {
         let status = if refused == Refused::NoHost { StatusCode::BAD_REQUEST } else { StatusCode::FORBIDDEN };
-        Self::new(status, "Not let in", refused.to_string())
+        Self::new(status, "not-let-in", "Not let in", refused.to_string())
     }
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let document = ProblemDocument { title: self.title, status: self.status.as_u16(), detail: self.detail };
-        let kind = HeaderValue::from_static("application/problem+json");
-        (self.status, [(header::CONTENT_TYPE, kind)], Json(document)).into_response()
-    }
+fn no_such_chat() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "no-such-chat", "No such chat", "")
 }
 
 /// The page of the main chat.
@@ -203,13 +187,16 @@ async fn socket_of(chats: &Chats, name: Option<&str>, request: Request) -> Resul
     access::check_origin(&parts.headers, &host, chat.origins())?;
     let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
         Ok(upgrade) => upgrade,
-        Err(rejection) => return Err(Problem::new(rejection.status(), "Not a WebSocket", rejection.body_text())),
+        Err(rejection) => {
+            return Err(Problem::new(rejection.status(), "not-a-websocket", "Not a WebSocket", rejection.body_text()));
+        }
     };
     let Some(place) = chat.place() else {
         return Err(Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
+            "too-many-sockets",
             "Too many sockets are open",
-            "Try again later.".to_owned(),
+            "Try again later.",
         ));
     };
     let upgrade = upgrade.max_message_size(MAX_FRAME_BYTES).max_frame_size(MAX_FRAME_BYTES);
@@ -230,7 +217,7 @@ async fn asset(
     if !is_open {
         access::admit(&Access::Loopback, &parts)?;
     }
-    let not_found = || Problem::new(StatusCode::NOT_FOUND, "No such file", file.clone());
+    let not_found = || Problem::new(StatusCode::NOT_FOUND, "no-such-file", "No such file", file.clone());
     let asset = Assets::get(&file).filter(|_| file != "index.html").ok_or_else(not_found)?;
     let kind = match mime_guess::from_path(&file).first_or_octet_stream() {
         kind if kind.type_() == "text" => format!("{kind}; charset=utf-8"),

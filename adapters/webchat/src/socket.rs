@@ -48,13 +48,13 @@ type Stream = SplitStream<WebSocket>;
 /// Serves a socket until it ends.
 pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket) {
     let (mut sink, mut stream) = socket.split();
-    let Some(reception) = chat.reception() else {
+    let Some(open) = chat.opening.get() else {
         return refuse(&mut sink, Problem::NOT_READY).await;
     };
-    let _tracked = reception.sockets.token();
+    let _tracked = open.sockets.token();
     let greeted = tokio::select! {
         greeted = timeout(HELLO_WITHIN, greet(&chat, &mut stream)) => greeted.unwrap_or(Err(Problem::HELLO_TIMEOUT)),
-        () = reception.closing.cancelled() => return close(&mut sink, GOING_AWAY).await,
+        () = open.closing.cancelled() => return close(&mut sink, GOING_AWAY).await,
     };
     let conversation = match greeted {
         Ok(conversation) => conversation,
@@ -65,7 +65,7 @@ pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket) {
         return refuse(&mut sink, Problem::BUSY).await;
     };
     let seat = Arc::new(seat);
-    let intake = reception.intake;
+    let intake = open.intake.clone();
     let Ok((turns, more)) = page(&intake, &conversation, None).await else {
         return refuse(&mut sink, Problem::NOT_READY).await;
     };
@@ -87,7 +87,7 @@ pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket) {
         replies,
         intake: intake.clone(),
         conversation: conversation.clone(),
-        closing: reception.closing,
+        closing: open.closing.clone(),
         ended: ended.clone(),
     };
     let writer = tokio::spawn(writer.run());

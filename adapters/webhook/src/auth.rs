@@ -13,12 +13,13 @@ use std::time::Duration;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use hmac::{Hmac, Mac};
 use rejoinder_core::{Timestamp, TurnId};
+use rejoinder_kit::Problem;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use standardwebhooks::Webhook;
 use subtle::ConstantTimeEq;
 
-use crate::{Problem, ResultKeys, SettingsError, WebhookSettings};
+use crate::{ResultKeys, SettingsError, WebhookSettings};
 
 /// How far a signature's timestamp may be from now, either way; the specification's own libraries
 /// have the same.

@@ -7,8 +7,7 @@ use axum::{
     http::{HeaderMap, StatusCode, header},
 };
 use futures_util::StreamExt;
-
-use crate::Problem;
+use rejoinder_kit::Problem;
 
 /// How long a body may take to arrive.
 const TIMEOUT: Duration = Duration::from_secs(30);

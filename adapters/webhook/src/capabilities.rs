@@ -27,6 +27,7 @@ pub(crate) fn capabilities(has_callback: bool) -> Capabilities {
         draft_interval: Duration::from_secs(1),
         typing: Support::No,
         typing_interval: Duration::from_secs(1),
+        typing_ends_by_itself: true,
         // A JSON string has no limit of its own.
         text_limit: None,
         // A row is not limited; a callback's receiver says so itself, with 429.

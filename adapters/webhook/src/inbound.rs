@@ -8,11 +8,12 @@ use axum::http::StatusCode;
 use rejoinder_core::{
     Attachment, ChannelId, ChatKind, ConversationRef, Directed, EventId, InboundEvent, Sender, SenderKind, Timestamp,
 };
+use rejoinder_kit::Problem;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use crate::{Problem, quoted::parameter};
+use crate::quoted::parameter;
 
 mod form;
 mod json;

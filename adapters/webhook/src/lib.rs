@@ -44,23 +44,19 @@ mod inbound;
 mod openapi;
 mod outbound;
 mod prefer;
-mod problem;
 mod quoted;
 mod result_key;
 mod result_url;
 mod routes;
 
-use std::{
-    fmt,
-    sync::{Arc, PoisonError, RwLock},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use rejoinder_core::{
     Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError,
     Intake, Receipt, SharedClock, Timestamp,
 };
+use rejoinder_kit::Opening;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -68,7 +64,6 @@ use url::Url;
 use self::{auth::Auth, counters::Counters, outbound::Callback, result_url::ResultUrls};
 pub use self::{
     openapi::openapi,
-    problem::Problem,
     result_key::ResultKeys,
     routes::{FormerHooks, router},
 };
@@ -142,7 +137,7 @@ pub struct WebhookAdapter {
     clock: SharedClock,
     hang_up: CancellationToken,
     counters: Counters,
-    open: RwLock<Option<Arc<Open>>>,
+    opening: Opening<Open>,
 }
 
 /// What a hook has while it takes turns in.
@@ -173,7 +168,7 @@ impl WebhookAdapter {
             clock,
             hang_up,
             counters: Counters::new(name),
-            open: RwLock::new(None),
+            opening: Opening::default(),
         })
     }
 
@@ -192,16 +187,8 @@ impl WebhookAdapter {
             clock: Arc::clone(&former.clock),
             hang_up: CancellationToken::new(),
             counters: Counters::new("unknown".to_owned()),
-            open: RwLock::new(Some(Arc::new(open))),
+            opening: Opening::always(open),
         }
-    }
-
-    fn open(&self) -> Option<Arc<Open>> {
-        self.open.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn set_open(&self, open: Option<Open>) {
-        *self.open.write().unwrap_or_else(PoisonError::into_inner) = open.map(Arc::new);
     }
 }
 
@@ -222,19 +209,11 @@ impl ChannelAdapter for WebhookAdapter {
     }
 
     fn health(&self) -> ChannelHealth {
-        ChannelHealth { inbound_at: self.open().map(|open| open.since), stale_after: None, problem: None }
+        ChannelHealth { inbound_at: self.opening.get().map(|open| open.since), stale_after: None, problem: None }
     }
 
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
-        /// Closes the hook also when `run` is dropped.
-        struct Closing<'a>(&'a WebhookAdapter);
-        impl Drop for Closing<'_> {
-            fn drop(&mut self) {
-                self.0.set_open(None);
-            }
-        }
-        let _closing = Closing(self);
-        self.set_open(Some(Open { intake, since: self.clock.now() }));
+        let _opened = self.opening.open(Open { intake, since: self.clock.now() });
         shutdown.cancelled().await;
         Ok(())
     }

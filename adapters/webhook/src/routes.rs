@@ -13,10 +13,11 @@ use rejoinder_core::{
     Accepted, Attachment, ChannelAdapter, ChannelId, InboundEvent, Intake, IntakeError, SharedClock, StoreError,
     TurnId, TurnStatus, TurnView, Watch,
 };
+use rejoinder_kit::Problem;
 use url::{Url, form_urlencoded};
 
 use crate::{
-    Open, Problem, ResultKeys, WebhookAdapter,
+    Open, ResultKeys, WebhookAdapter,
     answer::{Answer, Format},
     auth::Caller,
     body,
@@ -185,7 +186,7 @@ async fn no_such_method(uri: Uri) -> Response {
 
 impl WebhookAdapter {
     async fn ask(&self, request: Request) -> Result<Response, Problem> {
-        let open = self.open().ok_or_else(closed)?;
+        let open = self.opening.get().ok_or_else(closed)?;
         let (parts, body) = request.into_parts();
         let by_token = self.auth.before_body(&parts.headers)?;
         let idempotency_key = idempotency_key(&parts.headers)?;
@@ -246,7 +247,7 @@ impl WebhookAdapter {
     }
 
     async fn fetch(&self, turn: &str, request: Request) -> Result<Response, Problem> {
-        let open = self.open().ok_or_else(closed)?;
+        let open = self.opening.get().ok_or_else(closed)?;
         // The body, if there is one, is not looked at.
         let (parts, _) = request.into_parts();
         let turn: TurnId = turn.parse().map_err(|_| unknown_turn())?;

@@ -112,6 +112,25 @@ async fn what_was_said_on_the_way_can_be_said_anew() {
     gateway.at_rest().await;
 }
 
+/// An adapter need not remember which message a turn is about.
+#[tokio::test]
+async fn a_draft_says_which_message_it_answers() {
+    let script = Script::replies("one").streaming("one").taking(secs(2));
+    let gateway = Made::new().capable(showing).always(script).start().await;
+    let event = said(&chat("ada"), "count");
+
+    gateway.receives(event.clone()).await;
+    gateway.advance(secs(3)).await;
+
+    let reply_to = |seen: Seen| match seen.action {
+        Action::Draft { reply_to, .. } => Some(reply_to),
+        _ => None,
+    };
+    let answered: Vec<_> = gateway.platform.seen().into_iter().filter_map(reply_to).collect();
+    assert_eq!(answered, [event.message_id]);
+    gateway.at_rest().await;
+}
+
 /// B13. The scripted platform notes every draft that comes after a final signal; rest finds it.
 #[tokio::test]
 async fn no_draft_comes_after_an_agents_own_send() {
@@ -153,6 +172,22 @@ async fn typing_is_renewed_and_ends_with_the_turn() {
     gateway.advance(secs(11)).await;
 
     assert_eq!(typing(&gateway), [true, true, true, false]);
+    gateway.at_rest().await;
+}
+
+/// G1.
+#[tokio::test]
+async fn the_end_of_typing_is_not_asked_for_where_it_comes_by_itself() {
+    let ends_by_itself = |it: &mut Capabilities| {
+        showing(it);
+        it.typing_ends_by_itself = true;
+    };
+    let gateway = Made::new().capable(ends_by_itself).always(Script::replies("done").taking(secs(6))).start().await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.advance(secs(7)).await;
+
+    assert_eq!(typing(&gateway), [true, true]);
     gateway.at_rest().await;
 }
 

@@ -24,6 +24,7 @@ pub(super) fn capabilities() -> Capabilities {
         draft_interval: Duration::ZERO,
         typing: Support::Full,
         typing_interval: Duration::ZERO,
+        typing_ends_by_itself: true,
         text_limit: None,
         conversation_rate: None,
         account_rate: None,

@@ -296,6 +296,7 @@ pub(crate) fn turn(text: &str) -> AgentTurn {
             draft_interval: Duration::ZERO,
             typing: Support::Full,
             typing_interval: Duration::ZERO,
+            typing_ends_by_itself: true,
             text_limit: None,
             conversation_rate: None,
             account_rate: None,

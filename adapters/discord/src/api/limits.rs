@@ -10,7 +10,7 @@ use std::{
 use rejoinder_core::{Scope, Timestamp};
 use reqwest::{Method, StatusCode, header::HeaderMap};
 
-use super::error::Limit;
+use crate::errors::Limit;
 
 /// How long a limit lasts when Discord does not say.
 const DEFAULT_LIMIT: Duration = Duration::from_secs(5);

@@ -56,7 +56,7 @@ async fn a_refusal_keeps_what_discord_said() {
     .await;
 
     let error = answer.expect_err("refused");
-    assert_eq!(error.refusal().map(|it| (it.status, it.code)), Some((403, code::MISSING_ACCESS)));
+    assert_eq!(error.refusal().map(|it| (it.status, it.code)), Some((403, crate::errors::code::MISSING_ACCESS)));
     has_no_token(&error);
 }
 

@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use rand::Rng;
-use rejoinder_core::{Backoff, ChannelError, Intake};
+use rejoinder_core::{Backoff, ChannelError};
+use rejoinder_kit::{Receiver, RunEnd, ShuttingDown};
 use secrecy::ExposeSecret;
 use serde::Deserialize;
 use serenity::model::gateway::GatewayIntents;
@@ -11,14 +12,17 @@ use tokio::{
     sync::{mpsc::OwnedPermit, oneshot},
     time::{Instant, MissedTickBehavior},
 };
-use tokio_util::sync::CancellationToken;
 
 use super::{
     Dispatch, Queues, Session, StoredSeq, Urgent,
     connection::{Connection, ConnectionError},
     frame::{self, Frame, Opened, Said},
+    stale_after,
 };
-use crate::{Discord, api::ApiError};
+use crate::{
+    Discord, UNKNOWN_TOKEN,
+    errors::{ApiError, Refusal},
+};
 
 /// How long the first word of a connection may take.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
@@ -34,7 +38,7 @@ const NO_CONTENT: &str = "the MESSAGE CONTENT INTENT is not switched on for the 
 /// Keeps a connection, and hands over what comes.
 pub(crate) struct Shard<'a> {
     discord: &'a Discord,
-    intake: &'a Intake,
+    receiver: Receiver<'a>,
     stored: Arc<StoredSeq>,
     queues: Queues,
     /// The session to take up again.
@@ -47,12 +51,12 @@ impl<'a> Shard<'a> {
     /// A shard that takes `session` up again, if there is one.
     pub(crate) const fn new(
         discord: &'a Discord,
-        intake: &'a Intake,
+        receiver: Receiver<'a>,
         stored: Arc<StoredSeq>,
         queues: Queues,
         session: Option<Session>,
     ) -> Self {
-        Self { discord, intake, stored, queues, session, without_content: false }
+        Self { discord, receiver, stored, queues, session, without_content: false }
     }
 }
 
@@ -100,38 +104,33 @@ impl StartLimit {
 }
 
 impl Shard<'_> {
-    /// Stays connected until `shutdown`.
-    pub(crate) async fn run(mut self, shutdown: &CancellationToken) -> Result<(), ChannelError> {
+    /// Stays connected until the run ends.
+    pub(crate) async fn run(mut self) -> Result<(), RunEnd> {
         let mut backoff = Backoff::default();
         let mut may_begin_at = Instant::now();
         loop {
-            let url = match self.address(&mut may_begin_at, shutdown).await {
-                Ok(Some(url)) => url,
-                Ok(None) => return Ok(()),
+            let url = match self.address(&mut may_begin_at).await? {
+                Ok(url) => url,
                 Err(error) => {
-                    if error.refusal().is_some_and(crate::api::Refusal::is_about_token) {
-                        self.discord.pulse.fails("Discord does not know the token".to_owned());
-                        return Err(ChannelError::Unauthorized(error.to_string()));
+                    if error.refusal().is_some_and(Refusal::is_about_token) {
+                        return Err(self.unauthorized(error.to_string()).into());
                     }
                     self.fails(&format!("Discord cannot be asked for its gateway: {error}"));
                     let pause = match error.refusal() {
                         Some(_) => backoff.pause(),
                         None => backoff.pause_unreachable(),
                     };
-                    let pause = pause.max(error.pause().unwrap_or_default());
-                    if !self.discord.pause(pause, shutdown).await {
-                        return Ok(());
-                    }
+                    self.receiver.pause(pause.max(error.pause().unwrap_or_default())).await?;
                     continue;
                 }
             };
-            let (ended, proved) = self.connect(&url, shutdown).await;
+            let (ended, proved) = self.connect(&url).await;
             if proved {
                 backoff.reset();
             }
             let pause = match ended {
-                Ended::Shutdown => return Ok(()),
-                Ended::Fatal(error) => return Err(error),
+                Ended::Shutdown => return Err(RunEnd::Shutdown),
+                Ended::Fatal(error) => return Err(error.into()),
                 Ended::Broken(why) => {
                     self.fails(&why);
                     backoff.pause()
@@ -143,7 +142,7 @@ impl Shard<'_> {
                 }
                 Ended::ContentDenied => {
                     self.without_content = true;
-                    if self.discord.pulse.lacks(NO_CONTENT) {
+                    if self.discord.health.setup_lacks(NO_CONTENT) {
                         tracing::warn!(channel = %self.discord.channel, "{NO_CONTENT}");
                     }
                     self.session = None;
@@ -151,68 +150,58 @@ impl Shard<'_> {
                     Duration::ZERO
                 }
             };
-            if !self.discord.pause(pause, shutdown).await {
-                return Ok(());
-            }
+            self.receiver.pause(pause).await?;
         }
+    }
+
+    fn unauthorized(&self, detail: String) -> ChannelError {
+        self.discord.health.inbound_fails(UNKNOWN_TOKEN);
+        ChannelError::Unauthorized(detail)
     }
 
     fn fails(&self, problem: &str) {
         tracing::warn!(channel = %self.discord.channel, problem, "the gateway is lost, trying again");
-        self.discord.pulse.fails(problem.to_owned());
+        self.discord.health.inbound_fails(problem);
     }
 
-    /// Where to connect to; waits until a session may be begun, if one has to be. `None`: shutting down.
-    async fn address(
-        &self,
-        may_begin_at: &mut Instant,
-        shutdown: &CancellationToken,
-    ) -> Result<Option<String>, ApiError> {
+    /// Where to connect to; waits until a session may be begun, if one has to be.
+    async fn address(&self, may_begin_at: &mut Instant) -> Result<Result<String, ApiError>, ShuttingDown> {
         let own = self.discord.options.gateway_url.as_ref();
         if let Some(session) = &self.session {
-            return Ok(Some(own.map_or_else(|| session.url.to_string(), ToString::to_string)));
+            return Ok(Ok(own.map_or_else(|| session.url.to_string(), ToString::to_string)));
         }
-        let bot: GatewayBot = tokio::select! {
-            answer = self.discord.api.get("gateway/bot") => answer?,
-            () = shutdown.cancelled() => return Ok(None),
+        let bot: GatewayBot = match self.receiver.until_shutdown(self.discord.api.get("gateway/bot")).await? {
+            Ok(bot) => bot,
+            Err(error) => return Ok(Err(error)),
         };
         let pause = bot.session_start_limit.map(StartLimit::pause).unwrap_or_default();
         if !pause.is_zero() {
             let minutes = pause.as_secs().div_ceil(60);
             self.fails(&format!("too many sessions were begun today: the next one in {minutes} minutes"));
-            if !self.discord.pause(pause, shutdown).await {
-                return Ok(None);
-            }
+            self.receiver.pause(pause).await?;
         }
         let begins_at = self.discord.clock.now();
         let since_last = self.discord.identified_at().map_or(BETWEEN_SESSIONS, |last| begins_at.since(last));
         let wait =
             BETWEEN_SESSIONS.saturating_sub(since_last).max(may_begin_at.saturating_duration_since(Instant::now()));
-        tokio::select! {
-            () = tokio::time::sleep(wait) => {}
-            () = shutdown.cancelled() => return Ok(None),
-        }
-        Ok(Some(own.map_or(bot.url, ToString::to_string)))
+        self.receiver.until_shutdown(tokio::time::sleep(wait)).await?;
+        Ok(Ok(own.map_or(bot.url, ToString::to_string)))
     }
 
     /// Connects, and reads until the connection ends; and whether it was of any use.
-    async fn connect(&mut self, url: &str, shutdown: &CancellationToken) -> (Ended, bool) {
-        let opened = tokio::select! {
-            opened = Connection::open(&self.discord.plain_http, url) => opened,
-            () = shutdown.cancelled() => return (Ended::Shutdown, false),
-        };
+    async fn connect(&mut self, url: &str) -> (Ended, bool) {
+        let receiver = self.receiver;
+        let opened = receiver.until_shutdown(Connection::open(&self.discord.plain_http, url)).await;
         let mut connection = match opened {
-            Ok(connection) => connection,
-            Err(error) => return (Ended::Broken(error.to_string()), false),
+            Err(ShuttingDown) => return (Ended::Shutdown, false),
+            Ok(Ok(connection)) => connection,
+            Ok(Err(error)) => return (Ended::Broken(error.to_string()), false),
         };
         let mut proved = false;
-        let read = tokio::select! {
-            read = self.talk(&mut connection, url, &mut proved) => read,
-            () = shutdown.cancelled() => Ok(Ended::Shutdown),
-        };
-        let ended = match read {
-            Ok(ended) => ended,
-            Err(error) => self.judge(&error),
+        let ended = match receiver.until_shutdown(self.talk(&mut connection, url, &mut proved)).await {
+            Err(ShuttingDown) => Ended::Shutdown,
+            Ok(Ok(ended)) => ended,
+            Ok(Err(error)) => self.judge(&error),
         };
         match ended {
             Ended::Shutdown | Ended::Broken(_) => connection.leave().await,
@@ -235,7 +224,7 @@ impl Shard<'_> {
         let Ok(Said::Hello(interval)) = frame.as_ref().map(Frame::says) else {
             return Ok(Ended::Broken("the gateway does not say hello".to_owned()));
         };
-        self.discord.pulse.interval(interval);
+        self.discord.health.set_stale_after(stale_after(interval));
         self.introduce(connection).await?;
         // The first heartbeat comes at a time of its own, so that not everyone's come at once.
         let first = Instant::now() + interval.mul_f64(rand::rng().random_range(0.0..1.0));
@@ -272,9 +261,9 @@ impl Shard<'_> {
             };
             match frame.says() {
                 Said::Event { seq, kind, data } => {
-                    self.discord.pulse.beats(self.discord.clock.now());
+                    self.discord.health.inbound_works(self.discord.clock.now());
                     if !std::mem::replace(proved, true) {
-                        self.intake.is_back();
+                        self.receiver.intake.is_back();
                     }
                     let Some(session) = self.session_of(seq, kind, data, url) else {
                         return Ok(Ended::Broken("an event came without a session".to_owned()));
@@ -286,7 +275,7 @@ impl Shard<'_> {
                 }
                 Said::Acknowledged => {
                     owes_acknowledgement = false;
-                    self.discord.pulse.beats(self.discord.clock.now());
+                    self.discord.health.inbound_works(self.discord.clock.now());
                 }
                 Said::Beat => connection.send(frame::heartbeat(self.stored.get())).await?,
                 Said::Reconnect => return Ok(Ended::Broken("the gateway asks to connect anew".to_owned())),
@@ -348,14 +337,11 @@ impl Shard<'_> {
     fn judge(&self, error: &ConnectionError) -> Ended {
         let code = if let ConnectionError::Closed(closed) = error { closed.code } else { None };
         let failed = |why: &str| {
-            self.discord.pulse.fails(why.to_owned());
+            self.discord.health.inbound_fails(why);
             Ended::Fatal(ChannelError::Failed(why.to_owned()))
         };
         match code {
-            Some(4004) => {
-                self.discord.pulse.fails("Discord does not know the token".to_owned());
-                Ended::Fatal(ChannelError::Unauthorized(error.to_string()))
-            }
+            Some(4004) => Ended::Fatal(self.unauthorized(error.to_string())),
             Some(4014) if self.intents().contains(GatewayIntents::MESSAGE_CONTENT) => Ended::ContentDenied,
             Some(4010..=4014) if code == Some(4011) => {
                 failed("the application is in too many servers for one connection, and there is no sharding yet (4011)")

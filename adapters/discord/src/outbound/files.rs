@@ -1,7 +1,7 @@
 //! Files: those of an answer, and those that people sent.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use rejoinder_core::{Attachment, DeliveryError, FetchError};
+use rejoinder_kit::files::{self, FileError};
 use url::Url;
 
 use crate::{Discord, api::Upload};
@@ -38,13 +38,13 @@ impl Discord {
         &self,
         attachments: &[Attachment],
     ) -> Result<(Vec<Upload>, Vec<String>, String), DeliveryError> {
-        let (mut files, mut links, mut instead) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut uploads, mut links, mut instead) = (Vec::new(), Vec::new(), Vec::new());
         for attachment in attachments {
             match self.bytes_of(attachment).await? {
                 Some(bytes) => {
                     instead.push(named(attachment));
-                    files.push(Upload {
-                        name: file_name(&attachment.name),
+                    uploads.push(Upload {
+                        name: files::name(attachment),
                         media_type: attachment.media_type.clone(),
                         bytes,
                     });
@@ -52,14 +52,16 @@ impl Discord {
                 None => links.push(named(attachment)),
             }
         }
-        Ok((files, links, instead.join("\n")))
+        Ok((uploads, links, instead.join("\n")))
     }
 
     /// The bytes of a file of an answer; `None` for one that stays where it is, or is too large.
     async fn bytes_of(&self, attachment: &Attachment) -> Result<Option<Vec<u8>>, DeliveryError> {
         let limit = self.options.max_upload;
-        if let Some(bytes) = inline(&attachment.url) {
-            return Ok(Some(bytes).filter(|bytes| !bytes.is_empty() && bytes.len() <= limit));
+        match files::inline(&attachment.url, limit) {
+            Ok(bytes) => return Ok(Some(bytes)),
+            Err(FileError::Empty | FileError::TooLarge { .. }) => return Ok(None),
+            Err(_) => {}
         }
         match self.fetch_file(attachment, limit).await {
             Ok(bytes) => Ok(Some(bytes)),
@@ -70,26 +72,14 @@ impl Discord {
     }
 }
 
-/// The bytes in a `data:` address.
-fn inline(url: &str) -> Option<Vec<u8>> {
-    let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
-    if !head.ends_with(";base64") {
-        return None;
-    }
-    STANDARD.decode(data.trim()).ok()
-}
-
 /// A file in words: its name, and where it is if anybody can open it there.
 fn named(attachment: &Attachment) -> String {
     let name = attachment.name.replace(['[', ']', '\n'], " ");
-    let is_web = Url::parse(&attachment.url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
-    if is_web { format!("📎 [{name}]({})", attachment.url) } else { format!("📎 {name}") }
-}
-
-/// A name without a path in it.
-fn file_name(name: &str) -> String {
-    let last = name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
-    if last.is_empty() { "file".to_owned() } else { last.to_owned() }
+    if files::is_on_the_web(&attachment.url) {
+        format!("📎 [{name}]({})", attachment.url)
+    } else {
+        format!("📎 {name}")
+    }
 }
 
 #[cfg(test)]
@@ -98,14 +88,6 @@ mod tests {
 
     fn attachment(url: &str) -> Attachment {
         Attachment { name: "a/[b].txt".to_owned(), media_type: "text/plain".to_owned(), url: url.to_owned() }
-    }
-
-    #[test]
-    fn a_file_inside_its_address_is_read() {
-        assert_eq!(inline("data:text/plain;base64,aGVsbG8="), Some(b"hello".to_vec()));
-        assert_eq!(inline("data:text/plain,hello"), None);
-        assert_eq!(inline("https://example.org/a"), None);
-        assert_eq!(file_name("../a/b.txt"), "b.txt");
     }
 
     #[test]

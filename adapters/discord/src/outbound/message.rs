@@ -11,8 +11,8 @@ use crate::{
     Discord,
     api::{Body, Upload, json},
     format::{MESSAGE_UNITS, formatted, units},
+    inbound::pick_id,
     interactions::EPHEMERAL,
-    normalise::pick_id,
     snowflake::Snowflake,
 };
 

@@ -8,7 +8,7 @@ use serde_json::{Value, value::RawValue};
 use super::message::Outgoing;
 use crate::{
     Discord,
-    api::ApiError,
+    errors::ApiError,
     payload::{Message, Sent},
     snowflake::Snowflake,
 };
@@ -83,7 +83,7 @@ impl Discord {
             messages.sort_unstable_by_key(|message| message.id);
             if let Some(found) = messages.iter().find(|message| {
                 // One that has its receipt is another delivery's, with the same words.
-                self.said.about(message.id).is_none() && is_it(message, us, &nonce, outgoing, reply_to)
+                self.sent.get(&message.id).is_none() && is_it(message, us, &nonce, outgoing, reply_to)
             }) {
                 return Ok(Some(Sent { id: found.id }));
             }

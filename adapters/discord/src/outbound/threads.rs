@@ -7,7 +7,8 @@ use serenity::builder::CreateThread;
 use super::{address, message::Outgoing, readback::nonce};
 use crate::{
     Discord,
-    api::{ApiError, Body, Refusal, code, json},
+    api::{Body, json},
+    errors::{ApiError, Refusal, code},
     payload::{Message, Sent},
     snowflake::Snowflake,
 };
@@ -103,7 +104,7 @@ impl Discord {
             }
             sent => sent?,
         };
-        self.said.note(sent.id, &outgoing.text);
+        self.sent.note(sent.id, &outgoing.text, None);
         Ok(sent)
     }
 

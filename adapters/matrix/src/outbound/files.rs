@@ -5,7 +5,6 @@ use std::{
     time::Duration,
 };
 
-use base64::{Engine as _, prelude::BASE64_STANDARD};
 use matrix_sdk::{
     Client,
     ruma::{
@@ -16,7 +15,9 @@ use matrix_sdk::{
 };
 use matrix_sdk_base::crypto::AttachmentDecryptor;
 use rejoinder_core::{Attachment, DeliveryError, FetchError};
+use rejoinder_kit::{calls, files};
 use reqwest::StatusCode;
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
 use super::{Place, config};
@@ -32,32 +33,6 @@ const FILE_TIMEOUT: Duration = Duration::from_secs(100);
 /// however large it is.
 const DOWNLOADS: [&str; 2] = ["/_matrix/client/v1/media/download", "/_matrix/media/v3/download"];
 
-/// What an agent gave us to send.
-enum Source<'a> {
-    /// These bytes.
-    Bytes(Vec<u8>),
-    /// An address on the web: the person opens it, not we.
-    Link(&'a str),
-}
-
-impl<'a> Source<'a> {
-    fn of(file: &'a Attachment, limit: usize) -> Result<Self, String> {
-        if file.url.starts_with("https://") || file.url.starts_with("http://") {
-            return Ok(Self::Link(&file.url));
-        }
-        let data = file.url.strip_prefix("data:").ok_or("nothing is opened that an agent names")?;
-        let (head, body) = data.split_once(',').ok_or("its address has no data in it")?;
-        if !head.ends_with(";base64") {
-            return Err("its data is not base64".to_owned());
-        }
-        if body.len() / 4 * 3 > limit + 3 {
-            return Err(format!("it is larger than {limit} bytes"));
-        }
-        let bytes = BASE64_STANDARD.decode(body.trim()).map_err(|error| format!("its data is broken: {error}"))?;
-        if bytes.is_empty() { Err("it is empty".to_owned()) } else { Ok(Self::Bytes(bytes)) }
-    }
-}
-
 impl Matrix {
     /// The content of a message with a file, which is uploaded first: encrypted where the room is.
     pub(super) async fn file(
@@ -67,19 +42,17 @@ impl Matrix {
         caption: &str,
     ) -> Result<Value, DeliveryError> {
         let ours = json!({ "id": place.delivery.id() });
-        let source = Source::of(file, self.options.max_upload)
+        if files::is_on_the_web(&file.url) {
+            // The person opens it.
+            let gap = if caption.trim().is_empty() { "" } else { "\n\n" };
+            let name = file.name.replace(['[', ']'], "");
+            return Ok(content::text(&format!("{caption}{gap}📎 [{name}](<{}>)", file.url), &ours));
+        }
+        let bytes = files::inline(&file.url, self.options.max_upload)
             .map_err(|why| DeliveryError::Refused(format!("`{}` is not sent: {why}", file.name)))?;
-        let bytes = match source {
-            Source::Bytes(bytes) => bytes,
-            Source::Link(url) => {
-                let gap = if caption.trim().is_empty() { "" } else { "\n\n" };
-                let name = file.name.replace(['[', ']'], "");
-                return Ok(content::text(&format!("{caption}{gap}📎 [{name}](<{url}>)"), &ours));
-            }
-        };
         let size = bytes.len();
         let mime: mime::Mime = file.media_type.parse().unwrap_or(mime::APPLICATION_OCTET_STREAM);
-        let name = file_name(file);
+        let name = files::name(file);
         let mut content = json!({
             "msgtype": msgtype(&mime),
             "body": if caption.trim().is_empty() { &name } else { caption },
@@ -136,7 +109,7 @@ impl Matrix {
     async fn stored(&self, client: &Client, uri: &MxcUri, limit: usize) -> Result<Vec<u8>, FetchError> {
         let failed = |why: String| FetchError::Failed(why);
         let (server, media) = uri.parts().map_err(|error| failed(error.to_string()))?;
-        let token = client.access_token().unwrap_or_default();
+        let token = SecretString::from(client.access_token().unwrap_or_default());
         let mut response = None;
         for path in DOWNLOADS {
             let mut url = client.homeserver();
@@ -144,7 +117,7 @@ impl Matrix {
             if let Ok(mut segments) = url.path_segments_mut() {
                 segments.push(server.as_str()).push(media);
             }
-            let asked = self.http.get(url).bearer_auth(&token).send().await;
+            let asked = self.http.get(url).bearer_auth(token.expose_secret()).send().await;
             let asked = asked.map_err(|error| failed(errors::transport(&error)))?;
             let is_unknown = asked.status() == StatusCode::NOT_FOUND;
             response = Some(asked);
@@ -152,20 +125,11 @@ impl Matrix {
                 break;
             }
         }
-        let Some(mut response) = response.filter(|response| response.status().is_success()) else {
+        let Some(response) = response.filter(|response| response.status().is_success()) else {
             return Err(failed("the homeserver does not give it".to_owned()));
         };
-        if response.content_length().is_some_and(|length| length > limit as u64) {
-            return Err(FetchError::TooLarge { limit });
-        }
-        let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| failed(errors::transport(&error)))? {
-            if bytes.len() + chunk.len() > limit {
-                return Err(FetchError::TooLarge { limit });
-            }
-            bytes.extend_from_slice(&chunk);
-        }
-        Ok(bytes)
+        let bytes = calls::collect(response, limit, &token).await.map_err(|error| failed(error.to_string()))?;
+        bytes.ok_or(FetchError::TooLarge { limit })
     }
 }
 
@@ -203,21 +167,11 @@ fn msgtype(mime: &mime::Mime) -> &'static str {
     }
 }
 
-/// The name that the person sees: the last part of what was given, since it may be a path.
-fn file_name(file: &Attachment) -> String {
-    let name = file.name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
-    if name.is_empty() { "file".to_owned() } else { name.to_owned() }
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
 
     use super::*;
-
-    fn file(url: &str) -> Attachment {
-        Attachment { name: "a.png".to_owned(), media_type: "image/png".to_owned(), url: url.to_owned() }
-    }
 
     #[rstest]
     #[case("image/png", "m.image")]
@@ -227,26 +181,6 @@ mod tests {
     #[case("text/plain", "m.file")]
     fn a_file_is_shown_as_what_it_is(#[case] media_type: &str, #[case] expected: &str) {
         assert_eq!(msgtype(&media_type.parse().expect("a media type")), expected);
-    }
-
-    #[test]
-    fn nothing_is_opened_that_an_agent_names() {
-        for url in ["file:///etc/passwd", "/etc/passwd", "mxc://example.org/a", "data:text/plain,abc", "data:,"] {
-            assert!(Source::of(&file(url), 100).is_err(), "{url}");
-        }
-        assert!(matches!(Source::of(&file("https://example.org/a"), 0), Ok(Source::Link(_))));
-    }
-
-    #[test]
-    fn bytes_are_bounded() {
-        assert!(matches!(Source::of(&file("data:a/b;base64,AAAA"), 3), Ok(Source::Bytes(bytes)) if bytes.len() == 3));
-        let large = format!("data:a/b;base64,{}", "AAAA".repeat(100));
-        assert!(Source::of(&file(&large), 200).is_err());
-    }
-
-    #[test]
-    fn a_path_is_no_name() {
-        assert_eq!(file_name(&Attachment { name: "/home/ada/a.png".to_owned(), ..file("") }), "a.png");
     }
 
     #[test]

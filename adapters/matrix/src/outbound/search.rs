@@ -6,7 +6,7 @@ use matrix_sdk::{room::MessagesOptions, ruma::UInt};
 use rejoinder_core::{Action, DeliveryError, Receipt, Timestamp};
 
 use super::{Place, delivery_of};
-use crate::{Matrix, errors, payload::Event, sync::read};
+use crate::{Matrix, errors, payload::Event, room::read};
 
 /// How long a homeserver keeps transactions at least: Synapse for a day, less an hour for its tidying up.
 const TRANSACTION_LASTS: Duration = Duration::from_hours(23);

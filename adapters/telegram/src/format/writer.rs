@@ -1,14 +1,17 @@
 //! Parser events to text and marks.
 
 use pulldown_cmark::{CodeBlockKind, Event, Tag, TagEnd};
+use rejoinder_kit::Table;
 use teloxide::types::MessageEntityKind;
 use url::Url;
 
 use super::{
     Formatted,
     entities::{self, Mark},
-    table::Table,
 };
+
+/// The columns that a phone shows of monospace text without breaking the line.
+const TABLE_WIDTH: usize = 40;
 
 const RULE: &str = "──────────";
 
@@ -338,7 +341,7 @@ impl Writer {
 
     fn end_table(&mut self) {
         let Some(table) = self.table.take() else { return };
-        if let Some(aligned) = table.aligned() {
+        if let Some(aligned) = table.aligned(TABLE_WIDTH) {
             self.pre(&aligned, None);
         } else {
             for record in table.records() {

@@ -3,8 +3,8 @@
 //! Where their bytes come from: this chat (`telegram:…`, as files come in), the answer itself (`data:`), or
 //! the web, where Telegram fetches them by itself. The gateway opens no address and no path that it is given.
 
-use base64::{Engine, prelude::BASE64_STANDARD};
 use rejoinder_core::{Attachment, Delivery, DeliveryError, Receipt};
+use rejoinder_kit::files;
 use reqwest::multipart::{Form, Part};
 use serde_json::{Map, Value, json};
 use teloxide::types::ReplyParameters;
@@ -12,9 +12,10 @@ use teloxide::types::ReplyParameters;
 use super::{Address, Kind};
 use crate::{
     Telegram,
-    api::{ApiError, FILE_TIMEOUT, Refusal},
+    api::FILE_TIMEOUT,
+    errors::{ApiError, Refusal},
     format::{format, utf16_len},
-    normalise::file_id,
+    inbound::file_id,
     payload::Sent,
 };
 
@@ -67,26 +68,14 @@ enum Source<'a> {
 
 impl<'a> Source<'a> {
     fn of(file: &'a Attachment, limit: usize) -> Result<Self, DeliveryError> {
-        let refused = |why: String| DeliveryError::Refused(format!("`{}` is not sent: {why}", file.name));
         if let Some(id) = file_id(&file.url) {
             return Ok(Self::Named(id));
         }
-        if file.url.starts_with("https://") || file.url.starts_with("http://") {
+        if files::is_on_the_web(&file.url) {
             return Ok(Self::Named(&file.url));
         }
-        let Some(data) = file.url.strip_prefix("data:") else {
-            return Err(refused("its address is none that Telegram fetches".to_owned()));
-        };
-        let (head, body) = data.split_once(',').ok_or_else(|| refused("its address has no data in it".to_owned()))?;
-        if !head.ends_with(";base64") {
-            return Err(refused("its data is not base64".to_owned()));
-        }
-        if body.len() / 4 * 3 > limit + 3 {
-            return Err(refused(format!("it is larger than {limit} bytes")));
-        }
-        let bytes =
-            BASE64_STANDARD.decode(body.trim()).map_err(|error| refused(format!("its data is broken: {error}")))?;
-        if bytes.is_empty() { Err(refused("it is empty".to_owned())) } else { Ok(Self::Bytes(bytes)) }
+        let bytes = files::inline(&file.url, limit);
+        bytes.map(Self::Bytes).map_err(|why| DeliveryError::Refused(format!("`{}` is not sent: {why}", file.name)))
     }
 
     fn size(&self) -> Option<usize> {
@@ -115,14 +104,14 @@ impl Telegram {
         for look in looks {
             match self.send_as(look, file, &source, &parameters).await {
                 Ok(sent) => {
-                    self.said.note(delivery.conversation(), sent.message_id, &file.name);
+                    self.note_sent(delivery, address, sent.message_id, &file.name);
                     return Ok(Receipt::of(sent.message_id.to_string()));
                 }
                 Err(ApiError::Refused(refusal)) if refusal.is_about_file() => refused = Some(refusal),
                 Err(error) => return Err(self.judge(address, error, Kind::New)),
             }
         }
-        if file.url.starts_with("http") {
+        if files::is_on_the_web(&file.url) {
             // The person can fetch it where Telegram could not.
             let gap = if caption.is_empty() { "" } else { "\n\n" };
             let name = file.name.replace(['[', ']'], "");
@@ -149,11 +138,11 @@ impl Telegram {
                 self.api.ask(method, &parameters, FILE_TIMEOUT).await
             }
             Source::Bytes(bytes) => {
-                let part = Part::bytes(bytes.clone()).file_name(file_name(file));
+                let part = Part::bytes(bytes.clone()).file_name(files::name(file));
                 // A media type that is none is left out: Telegram looks at the bytes.
                 let part = part
                     .mime_str(&file.media_type)
-                    .unwrap_or_else(|_| Part::bytes(bytes.clone()).file_name(file_name(file)));
+                    .unwrap_or_else(|_| Part::bytes(bytes.clone()).file_name(files::name(file)));
                 let mut form = Form::new().part(field, part);
                 for (name, value) in parameters {
                     let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -190,12 +179,6 @@ fn parameters(
     Ok(parameters)
 }
 
-/// The name that the person sees: the last part of what was given, since it may be a path.
-fn file_name(file: &Attachment) -> String {
-    let name = file.name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
-    if name.is_empty() { "file".to_owned() } else { name.to_owned() }
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -224,17 +207,5 @@ mod tests {
         for url in ["file:///etc/passwd", "/etc/passwd", "ftp://example.org/a", "data:text/plain,abc", "data:,"] {
             assert!(matches!(Source::of(&file(url), 100), Err(DeliveryError::Refused(_))), "{url}");
         }
-    }
-
-    #[test]
-    fn bytes_are_bounded() {
-        assert!(matches!(Source::of(&file("data:a/b;base64,AAAA"), 3), Ok(Source::Bytes(bytes)) if bytes.len() == 3));
-        let large = format!("data:a/b;base64,{}", "AAAA".repeat(100));
-        assert!(matches!(Source::of(&file(&large), 200), Err(DeliveryError::Refused(_))));
-    }
-
-    #[test]
-    fn a_path_is_no_name() {
-        assert_eq!(file_name(&Attachment { name: "/home/ada/a.png".to_owned(), ..file("") }), "a.png");
     }
 }

@@ -3,7 +3,7 @@
 use rejoinder_core::DeliveryError;
 
 use super::address::Address;
-use crate::{Telegram, api::ApiError};
+use crate::{Telegram, errors::ApiError};
 
 /// What doing it twice would show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
-    use crate::api::Refusal;
+    use crate::errors::Refusal;
 
     fn judged(code: u16, description: &str, kind: Kind) -> DeliveryError {
         judge(ApiError::Refused(Refusal::of(code, description.to_owned())), kind)

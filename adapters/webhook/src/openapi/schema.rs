@@ -1,5 +1,5 @@
 //! The shapes of what is sent and received, as they are described. `answer.rs`, `inbound.rs` and
-//! `problem.rs` read and write them; the tests here hold the two together.
+//! [`rejoinder_kit::Problem`] read and write them; the tests here hold the two together.
 #![expect(dead_code, reason = "descriptions, never made")]
 
 use utoipa::ToSchema;

@@ -1,14 +1,12 @@
 //! What was said while we were away, read over REST
 //! (<https://discord.com/developers/docs/resources/message#get-channel-messages>).
 
+use rejoinder_core::Backoff;
+use rejoinder_kit::ShuttingDown;
 use serde_json::value::RawValue;
 
-use crate::{
-    inbound::{NotNow, Taking},
-    payload::Sent,
-    snowflake::Snowflake,
-};
-use rejoinder_core::Backoff;
+use super::Taking;
+use crate::{payload::Sent, snowflake::Snowflake};
 
 /// How many messages one call gives at most.
 const PAGE: usize = 100;
@@ -16,7 +14,7 @@ const PAGE: usize = 100;
 impl Taking<'_> {
     /// Takes in what was said in a channel after the message `from`, oldest first, and not older than
     /// `backfill_max_age`. What is stored already is known again.
-    pub(crate) async fn fill(&mut self, channel: Snowflake, from: Snowflake) -> Result<(), NotNow> {
+    pub(crate) async fn fill(&mut self, channel: Snowflake, from: Snowflake) -> Result<(), ShuttingDown> {
         let max_age = i64::try_from(self.discord.options.backfill_max_age.as_millis()).unwrap_or(i64::MAX);
         let now = self.discord.clock.now().as_millis();
         let oldest = rejoinder_core::Timestamp::from_millis(now.saturating_sub(max_age).max(0));
@@ -24,15 +22,12 @@ impl Taking<'_> {
         let mut backoff = Backoff::default();
         loop {
             let path = format!("channels/{channel}/messages?after={after}&limit={PAGE}");
-            let page = tokio::select! {
-                page = self.discord.api.get::<Vec<Box<RawValue>>>(&path) => page,
-                () = self.shutdown.cancelled() => return Err(NotNow),
-            };
+            let page = self.receiver.until_shutdown(self.discord.api.get::<Vec<Box<RawValue>>>(&path)).await?;
             let page = match page {
                 Ok(page) => page,
                 Err(error) if error.may_pass() => {
                     tracing::warn!(channel = %self.discord.channel, in_channel = %channel, %error, "what was missed cannot be read yet");
-                    self.wait(backoff.pause().max(error.pause().unwrap_or_default())).await?;
+                    self.receiver.pause(backoff.pause().max(error.pause().unwrap_or_default())).await?;
                     continue;
                 }
                 Err(error) => {

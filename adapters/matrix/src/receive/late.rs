@@ -7,11 +7,11 @@ use std::{
 };
 
 use matrix_sdk::ruma::{OwnedRoomId, RoomId};
-use rejoinder_core::{Backoff, Intake};
+use rejoinder_core::Backoff;
+use rejoinder_kit::{Receiver, RunEnd};
 use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
 
-use super::{Ending, rooms::Brought};
+use super::rooms::Brought;
 use crate::{Matrix, Session};
 
 /// The cursor that is their list, so that a restart forgets none.
@@ -62,8 +62,8 @@ impl Late {
 
 impl Matrix {
     /// Takes up the list of an earlier start.
-    pub(super) async fn load_late(&self, intake: &Intake, shutdown: &CancellationToken) -> Result<(), Ending> {
-        let stored = self.cursor(intake, LIST, shutdown).await?.unwrap_or_default();
+    pub(super) async fn load_late(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
+        let stored = receiver.cursor(LIST).await?.unwrap_or_default();
         let stored: HashMap<OwnedRoomId, Option<String>> = serde_json::from_str(&stored).unwrap_or_default();
         let rooms = stored.into_iter().map(|(room, since)| (room, Behind { since, left: 0 }));
         self.late.lock().extend(rooms);
@@ -74,54 +74,45 @@ impl Matrix {
     /// A room is stored up to `since`, and cannot be read on now.
     pub(super) async fn fall_behind(
         &self,
-        intake: &Intake,
         room: &RoomId,
         since: Option<&str>,
-        shutdown: &CancellationToken,
-    ) -> Result<(), Ending> {
+        receiver: &Receiver<'_>,
+    ) -> Result<(), RunEnd> {
         tracing::warn!(channel = %self.channel, %room, "a room cannot be read on; the others go on");
         let behind = Behind { since: since.map(str::to_owned), left: 0 };
         self.late.lock().entry(room.to_owned()).or_insert(behind);
-        self.move_cursor(intake, LIST, self.late.list(), shutdown).await?;
+        receiver.move_cursor(LIST, &self.late.list()).await?;
         self.late.more.notify_one();
         Ok(())
     }
 
-    /// Reads rooms that are behind, until `shutdown`.
-    pub(super) async fn catch_late_up(
-        &self,
-        session: &Session,
-        intake: &Intake,
-        shutdown: &CancellationToken,
-    ) -> Result<(), Ending> {
+    /// Reads rooms that are behind, until the run ends.
+    pub(super) async fn catch_late_up(&self, session: &Session, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         let mut backoff = Backoff::default();
-        while !shutdown.is_cancelled() {
+        loop {
             let rooms: Vec<_> = self.late.lock().iter().map(|(room, it)| (room.clone(), it.clone())).collect();
             if rooms.is_empty() {
                 backoff.reset();
-                tokio::select! {
-                    () = self.late.more.notified() => continue,
-                    () = shutdown.cancelled() => return Ok(()),
-                }
+                receiver.until_shutdown(self.late.more.notified()).await?;
+                continue;
             }
             for (id, behind) in rooms {
                 let is_read = match session.client.get_room(&id) {
                     Some(room) => {
                         let since = behind.since.as_deref();
-                        self.room(session, intake, &room, Brought::nothing(), since, shutdown).await?
+                        self.room(session, &room, Brought::nothing(), since, receiver).await?
                     }
                     None => true,
                 };
                 if is_read && self.late.caught_up(&id, behind.left) {
                     tracing::info!(channel = %self.channel, room = %id, "a room is read to its end again");
-                    self.move_cursor(intake, LIST, self.late.list(), shutdown).await?;
+                    receiver.move_cursor(LIST, &self.late.list()).await?;
                 }
             }
-            if !self.late.lock().is_empty() && !self.pause(backoff.pause().max(PAUSE), shutdown).await {
-                return Ok(());
+            if !self.late.lock().is_empty() {
+                receiver.pause(backoff.pause().max(PAUSE)).await?;
             }
         }
-        Ok(())
     }
 }
 

@@ -14,7 +14,7 @@ impl Reader<'_> {
         };
         let chat = chat_kind(&reaction.chat);
         let message = reaction.message_id.to_string();
-        let ours = self.said.about(reaction.chat.id, reaction.message_id);
+        let ours = self.sent.get(&(reaction.chat.id, reaction.message_id));
         let added = reaction.new_reaction.iter().find(|it| !reaction.old_reaction.contains(it));
         // An emoji of the sender's own making has no letters.
         let emoji = added.map(|it| it.emoji.clone().unwrap_or_else(|| "[custom emoji]".to_owned()));

@@ -13,20 +13,20 @@ use axum::{
     response::{IntoResponse, Response},
     routing,
 };
-use rejoinder_core::{Backoff, ChannelAdapter, ChannelError, Intake, Timestamp};
+use rejoinder_core::{Backoff, ChannelAdapter, ChannelError, Timestamp};
+use rejoinder_kit::{Receiver, RunEnd};
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use teloxide::payloads::{GetWebhookInfo, SetWebhook};
-use tokio_util::sync::CancellationToken;
 
+use super::polling::ALLOWED;
 use crate::{
     Open, Telegram,
-    api::ApiError,
     check::BotProfile,
-    options::{Mode, WebhookOptions},
+    errors::{ApiError, Refusal},
+    options::WebhookOptions,
     payload::WebhookInfo,
-    polling::ALLOWED,
 };
 
 /// The largest update that is taken, in bytes.
@@ -91,7 +91,7 @@ async fn receive(State(bots): State<Arc<Bots>>, Path(name): Path<String>, header
     if !door.opens_for(&headers) {
         return StatusCode::UNAUTHORIZED.into_response();
     }
-    let Some(open) = bot.open() else { return not_now() };
+    let Some(open) = bot.opening.get() else { return not_now() };
     let body = match tokio::time::timeout(BODY_TIMEOUT, axum::body::to_bytes(body, BODY_LIMIT)).await {
         Ok(Ok(body)) => body,
         Ok(Err(_)) => return StatusCode::PAYLOAD_TOO_LARGE.into_response(),
@@ -101,53 +101,38 @@ async fn receive(State(bots): State<Arc<Bots>>, Path(name): Path<String>, header
     if serde_json::from_str::<serde::de::IgnoredAny>(raw).is_err() {
         return StatusCode::BAD_REQUEST.into_response();
     }
-    bot.receive(&open, raw).await
+    bot.receive_post(&open, raw).await
 }
 
 fn not_now() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, [(header::RETRY_AFTER, RETRY_AFTER)]).into_response()
 }
 
-/// Closes the door also when `listen` is dropped.
-struct Closing<'a>(&'a Telegram);
-
-impl Drop for Closing<'_> {
-    fn drop(&mut self) {
-        self.0.set_open(None);
-    }
-}
-
 impl Telegram {
-    async fn receive(&self, open: &Open, raw: &str) -> Response {
-        let read = self.read(&open.me, std::iter::once(raw));
-        let events = read.iter().map(|read| read.event.clone()).collect();
-        let accepted = tokio::select! {
-            accepted = open.intake.accept_all(events, None) => accepted,
-            () = self.clock.sleep(STORE_TIMEOUT) => return not_now(),
+    async fn receive_post(&self, open: &Open, raw: &str) -> Response {
+        let Open { intake, shutdown, me } = open;
+        let receiver = Receiver { channel: &self.channel, intake, health: &self.health, shutdown };
+        let read = self.read(me, std::iter::once(raw));
+        let stored = tokio::select! {
+            stored = self.store(&receiver, &read, None) => stored.is_ok(),
+            () = self.clock.sleep(STORE_TIMEOUT) => false,
         };
-        match accepted {
-            Ok(accepted) => {
-                self.are_in(&read, &accepted);
-                self.pulse.beats(self.clock.now());
-                StatusCode::OK.into_response()
-            }
-            Err(error) => {
-                tracing::debug!(channel = %self.channel, %error, "an update was not taken in");
-                not_now()
-            }
+        if !stored {
+            return not_now();
         }
+        self.health.inbound_works(self.clock.now());
+        StatusCode::OK.into_response()
     }
 
-    /// Has Telegram post updates until `shutdown`, and watches that it can.
+    /// Has Telegram post updates until the run ends, and watches that it can.
     pub(crate) async fn listen(
         &self,
+        webhook: &WebhookOptions,
         me: &BotProfile,
-        intake: &Intake,
-        shutdown: &CancellationToken,
-    ) -> Result<(), ChannelError> {
-        let Mode::Webhook(webhook) = &self.options.mode else { return Ok(()) };
-        let _closing = Closing(self);
-        self.set_open(Some(Open { intake: intake.clone(), me: me.clone() }));
+        receiver: &Receiver<'_>,
+    ) -> Result<(), RunEnd> {
+        let (intake, shutdown) = (receiver.intake.clone(), receiver.shutdown.clone());
+        let _opened = self.opening.open(Open { intake, shutdown, me: me.clone() });
         let mut backoff = Backoff::default();
         let mut is_set = false;
         let mut is_away = true;
@@ -156,16 +141,12 @@ impl Telegram {
             let asked = async {
                 if is_set { self.watch_webhook(webhook, looked_at).await } else { self.set_webhook(webhook).await }
             };
-            let asked = tokio::select! {
-                asked = asked => asked,
-                () = shutdown.cancelled() => return Ok(()),
-            };
-            let pause = match asked {
+            let pause = match receiver.until_shutdown(asked).await? {
                 Ok(is_ours) => {
                     is_set = is_ours;
                     backoff.reset();
                     if std::mem::take(&mut is_away) {
-                        intake.is_back();
+                        receiver.intake.is_back();
                     }
                     looked_at = self.clock.now();
                     if is_ours { WATCH_EVERY } else { Duration::ZERO }
@@ -173,18 +154,16 @@ impl Telegram {
                 Err(error) => {
                     let problem = if is_set { "Telegram cannot be asked" } else { "the webhook cannot be set" };
                     tracing::warn!(channel = %self.channel, %error, "{problem}, trying again");
-                    self.pulse.fails(format!("{problem}: {error}"));
+                    self.health.inbound_fails(format!("{problem}: {error}"));
                     if let Some(refusal) = error.refusal().filter(|refusal| refusal.is_about_token(true)) {
-                        return Err(ChannelError::Unauthorized(refusal.to_string()));
+                        return Err(ChannelError::Unauthorized(refusal.to_string()).into());
                     }
                     is_away = true;
                     let limit = error.refusal().filter(|refusal| refusal.code == 429);
-                    backoff.pause().max(limit.map(crate::api::Refusal::limit).unwrap_or_default())
+                    backoff.pause().max(limit.map(Refusal::limit).unwrap_or_default())
                 }
             };
-            if !self.pause(pause, shutdown).await {
-                return Ok(());
-            }
+            receiver.pause(pause).await?;
         }
     }
 
@@ -194,14 +173,14 @@ impl Telegram {
         payload.max_connections = Some(webhook.max_connections);
         payload.allowed_updates = Some(ALLOWED.to_vec());
         self.api.call::<_, bool>(&payload).await?;
-        self.pulse.beats(self.clock.now());
+        self.health.inbound_works(self.clock.now());
         Ok(true)
     }
 
     /// Asks Telegram how it gets on with us; whether it still posts to us.
     async fn watch_webhook(&self, webhook: &WebhookOptions, since: Timestamp) -> Result<bool, ApiError> {
         let info: WebhookInfo = self.api.call(&GetWebhookInfo::new()).await?;
-        self.pulse.outbound(None);
+        self.health.outbound_works();
         if info.url != webhook.url.as_str() {
             tracing::warn!(channel = %self.channel, "the webhook was changed by something else: it is set again");
             return Ok(false);
@@ -212,9 +191,9 @@ impl Telegram {
         match info.last_error_message {
             Some(why) if is_new && info.pending_update_count > 0 => {
                 tracing::warn!(channel = %self.channel, why, "Telegram cannot reach the webhook");
-                self.pulse.fails(format!("Telegram cannot reach the webhook: {why}"));
+                self.health.inbound_fails(format!("Telegram cannot reach the webhook: {why}"));
             }
-            _ => self.pulse.beats(self.clock.now()),
+            _ => self.health.inbound_works(self.clock.now()),
         }
         Ok(true)
     }
@@ -225,6 +204,7 @@ mod tests {
     use url::Url;
 
     use super::*;
+    use crate::options::Mode;
 
     fn door(secret: Option<&str>) -> Door {
         let options = WebhookOptions::new(Url::parse("https://example.org/telegram/main").expect("an address"));

@@ -5,20 +5,19 @@
 
 use std::time::Duration;
 
-use rejoinder_core::{Backoff, ChannelError, Intake, Timestamp};
+use rejoinder_core::{Backoff, ChannelError, Timestamp};
+use rejoinder_kit::{Receiver, RunEnd, ShuttingDown};
 use serde_json::value::RawValue;
 use teloxide::{
     payloads::{DeleteWebhook, GetUpdates},
     requests::Payload,
     types::AllowedUpdate,
 };
-use tokio_util::sync::CancellationToken;
 
 use crate::{
     Telegram,
-    api::{ApiError, Refusal},
     check::BotProfile,
-    inbound::Taken,
+    errors::{ApiError, Refusal},
 };
 
 /// The name of the cursor.
@@ -74,31 +73,15 @@ pub(crate) fn stale_after(poll: Duration) -> Duration {
 }
 
 impl Telegram {
-    /// Asks for updates until `shutdown`.
-    pub(crate) async fn poll(
-        &self,
-        me: &BotProfile,
-        intake: &Intake,
-        shutdown: &CancellationToken,
-    ) -> Result<(), ChannelError> {
+    /// Asks for updates until the run ends.
+    pub(crate) async fn poll(&self, me: &BotProfile, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
+        let mut cursor = receiver.cursor(CURSOR).await?.as_deref().and_then(Cursor::parse);
         let mut backoff = Backoff::default();
-        let mut cursor = loop {
-            match intake.cursor(CURSOR).await {
-                Ok(stored) => break stored.as_deref().and_then(Cursor::parse),
-                Err(error) => {
-                    self.pulse.fails(format!("the cursor cannot be read: {error}"));
-                    if !self.pause(backoff.pause(), shutdown).await {
-                        return Ok(());
-                    }
-                }
-            }
-        };
-        backoff.reset();
         let mut has_webhook = true;
         // The first poll comes back at once: it shows that polling works.
         let mut wait = Duration::ZERO;
         let mut is_away = true;
-        while !shutdown.is_cancelled() {
+        loop {
             let polled = async {
                 if has_webhook {
                     self.api.call::<_, bool>(&DeleteWebhook::new()).await?;
@@ -106,11 +89,7 @@ impl Telegram {
                 }
                 self.updates(cursor, wait).await
             };
-            let polled = tokio::select! {
-                polled = polled => polled,
-                () = shutdown.cancelled() => return Ok(()),
-            };
-            let updates = match polled {
+            let updates = match receiver.until_shutdown(polled).await? {
                 Ok(updates) => updates,
                 Err(error) => {
                     let pause = match error.refusal() {
@@ -121,25 +100,21 @@ impl Telegram {
                     is_away = true;
                     has_webhook |= error.refusal().is_some_and(is_about_webhook);
                     wait = Duration::ZERO;
-                    if !self.pause(pause, shutdown).await {
-                        return Ok(());
-                    }
+                    receiver.pause(pause).await?;
                     continue;
                 }
             };
             backoff.reset();
             if std::mem::take(&mut is_away) {
-                intake.is_back();
+                receiver.intake.is_back();
             }
             wait = self.options.poll_timeout;
-            self.pulse.beats(self.clock.now());
-            self.pulse.outbound(None);
+            self.health.inbound_works(self.clock.now());
+            self.health.outbound_works();
             if !updates.is_empty() {
-                let Some(next) = self.store(me, intake, &updates, shutdown).await else { return Ok(()) };
-                cursor = Some(next);
+                cursor = Some(self.store_batch(me, receiver, &updates).await?);
             }
         }
-        Ok(())
     }
 
     async fn updates(&self, cursor: Option<Cursor>, wait: Duration) -> Result<Vec<Box<RawValue>>, ApiError> {
@@ -150,29 +125,26 @@ impl Telegram {
         self.api.ask(GetUpdates::NAME, &payload, wait + margin(self.options.poll_timeout)).await
     }
 
-    /// Stores a batch; where the next one begins. `None` when the gateway is shutting down.
-    async fn store(
+    /// Stores a batch; where the next one begins.
+    async fn store_batch(
         &self,
         me: &BotProfile,
-        intake: &Intake,
+        receiver: &Receiver<'_>,
         updates: &[Box<RawValue>],
-        shutdown: &CancellationToken,
-    ) -> Option<Cursor> {
+    ) -> Result<Cursor, ShuttingDown> {
         let read = self.read(me, updates.iter().map(|update| update.get()));
         let last = read.iter().filter_map(|read| read.number).max().unwrap_or_default();
         let cursor = Cursor { next: last + 1, at: self.clock.now() };
-        let taken = self.take_in(intake, &read, (CURSOR, cursor.to_text()), shutdown).await;
-        self.pulse.beats(self.clock.now());
-        (taken == Taken::In).then_some(cursor)
+        self.store(receiver, &read, Some((CURSOR, &cursor.to_text()))).await?;
+        // Storing may have taken longer than a poll.
+        self.health.inbound_works(self.clock.now());
+        Ok(cursor)
     }
 
     /// How long to leave Telegram alone at least after a poll that failed.
     fn judge_poll(&self, error: &ApiError) -> Result<Duration, ChannelError> {
         let problem = match error.refusal() {
-            Some(refusal) if refusal.is_about_token(true) => {
-                self.pulse.fails("Telegram does not know the token".to_owned());
-                return Err(ChannelError::Unauthorized(refusal.to_string()));
-            }
+            Some(refusal) if refusal.is_about_token(true) => return Err(self.unauthorized(refusal)),
             Some(refusal) if refusal.code == 409 && is_about_webhook(refusal) => {
                 "a webhook was set for this bot by something else: it is removed (409)".to_owned()
             }
@@ -182,7 +154,7 @@ impl Telegram {
             _ => format!("polling fails: {error}"),
         };
         tracing::warn!(channel = %self.channel, %error, problem, "polling failed, trying again");
-        self.pulse.fails(problem);
+        self.health.inbound_fails(problem);
         let limited = error.refusal().filter(|refusal| refusal.code == 429);
         Ok(limited.map(Refusal::limit).unwrap_or_default())
     }

@@ -1,21 +1,12 @@
-//! A room's timeline, from where it is stored to its end.
+//! Where a room's timeline begins to concern us, and up to where it is stored. Pure.
 
-use matrix_sdk::{
-    Room,
-    deserialized_responses::{TimelineEvent, TimelineEventKind},
+use matrix_sdk::deserialized_responses::TimelineEvent;
+use rejoinder_core::Timestamp;
+
+use crate::{
+    payload::{Event, Membership},
+    room::read,
 };
-use rejoinder_core::{Intake, Timestamp};
-use tokio_util::sync::CancellationToken;
-
-use super::{
-    Ending,
-    gaps::{Asked, Gap},
-};
-pub(super) use crate::payload::Membership;
-use crate::{Matrix, Session, payload::Event};
-
-/// How many events are stored at once.
-const TOGETHER: usize = 50;
 
 /// Up to where a room is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,107 +37,20 @@ impl Position {
     }
 }
 
-/// What came of a room, oldest first.
-pub(super) struct Brought {
-    pub(super) events: Vec<TimelineEvent>,
-    /// Where the events before them can be read; `None`: at the room's end.
-    pub(super) before: Option<String>,
-    /// Whether events before them are missing.
-    pub(super) has_gap: bool,
-}
-
-impl Brought {
-    /// Nothing came: all that is missing is to be read from the room's end on.
-    pub(super) const fn nothing() -> Self {
-        Self { events: Vec::new(), before: None, has_gap: true }
-    }
-}
-
-/// An event's fields that concern us.
-pub(crate) fn read(event: &TimelineEvent) -> Option<Event> {
-    let read: Event = serde_json::from_str(event.raw().json().get()).ok()?;
-    let is_decrypted = matches!(event.kind, TimelineEventKind::Decrypted(_));
-    Some(if is_decrypted { read.written_by_somebody() } else { read })
-}
-
-impl Matrix {
-    /// Stores what came of a room, with what is missing before it. Whether all of it could be read.
-    pub(super) async fn room(
-        &self,
-        session: &Session,
-        intake: &Intake,
-        room: &Room,
-        mut brought: Brought,
-        since: Option<&str>,
-        shutdown: &CancellationToken,
-    ) -> Result<bool, Ending> {
-        let name = room.room_id().as_str();
-        let position = self.cursor(intake, name, shutdown).await?;
-        let from = match position.as_deref().map(Position::parse) {
-            Some(position @ Position::Event { .. }) => From::After(position),
-            Some(Position::Joined) => From::Join,
-            None => From::Invite,
-        };
-        let me = session.me();
-        let begin = from.begin(&brought.events, me);
-        brought.events.drain(..begin.unwrap_or(0));
-        // A room that is new to us begins with our invitation, which may lie before what came.
-        let may_lack = brought.has_gap || !matches!(from, From::After(_));
-        let gap = if begin.is_none() && may_lack {
-            match self.gap(room, &from, me, brought.before, since, shutdown).await? {
-                Asked::Got(gap) => gap,
-                Asked::Refused => Gap::default(),
-                Asked::Later => return Ok(false),
-            }
-        } else {
-            Gap::default()
-        };
-        let first = gap.first.or_else(|| brought.events.iter().find_map(|event| read(event)?.membership_of(me)));
-        let mut presence = Presence::before(first.as_ref());
-        for page in gap.pages.into_iter().rev() {
-            match self.events_of(room, page, shutdown).await? {
-                Asked::Got(events) => {
-                    self.take_all_in(session, intake, room, presence.without_what_we_missed(events, me), shutdown)
-                        .await?;
-                }
-                Asked::Refused => break,
-                Asked::Later => return Ok(false),
-            }
-        }
-        let events = presence.without_what_we_missed(brought.events, me);
-        self.take_all_in(session, intake, room, events, shutdown).await?;
-        Ok(true)
-    }
-
-    async fn take_all_in(
-        &self,
-        session: &Session,
-        intake: &Intake,
-        room: &Room,
-        events: Vec<TimelineEvent>,
-        shutdown: &CancellationToken,
-    ) -> Result<(), Ending> {
-        for together in events.chunks(TOGETHER) {
-            self.take_in(session, intake, room, together, shutdown).await?;
-        }
-        Ok(())
-    }
-}
-
 /// Whether we are in a room, from event to event.
-struct Presence {
+pub(super) struct Presence {
     is_out: bool,
 }
 
 impl Presence {
     /// As it was before `first`, which became of our membership first: we may have left long before.
-    fn before(first: Option<&Membership>) -> Self {
+    pub(super) fn before(first: Option<&Membership>) -> Self {
         let before = first.and_then(|first| first.before.as_deref());
         Self { is_out: before.is_some_and(|before| !matches!(before, "invite" | "join")) }
     }
 
     /// Events, oldest first, without those that others said while we were out of the room.
-    fn without_what_we_missed(&mut self, events: Vec<TimelineEvent>, me: &str) -> Vec<TimelineEvent> {
+    pub(super) fn without_what_we_missed(&mut self, events: Vec<TimelineEvent>, me: &str) -> Vec<TimelineEvent> {
         let mut concerns_us = |event: &TimelineEvent| {
             let membership = read(event).and_then(|event| event.membership_of(me));
             if let Some(membership) = &membership {

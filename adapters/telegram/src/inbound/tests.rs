@@ -34,14 +34,14 @@ fn message(chat: &Value, fields: &Value) -> Value {
     message
 }
 
-fn read_with(said: &Said, update: &Value) -> Read {
+fn read_with(sent: &Sent, update: &Value) -> Read {
     let (channel, me) = (ChannelId::new("telegram", "main"), me());
-    let reader = Reader { channel: &channel, me: &me, said, now: Timestamp::from_millis(5) };
+    let reader = Reader { channel: &channel, me: &me, sent, now: Timestamp::from_millis(5) };
     reader.read(&update.to_string())
 }
 
 fn read(update: &Value) -> Read {
-    read_with(&Said::default(), update)
+    read_with(&Sent::default(), update)
 }
 
 /// The event of a new message.
@@ -207,7 +207,7 @@ fn an_album_is_directed_as_one() {
     let mut events = [part(1, &json!({"photo": [{"file_id": "a"}]})), part(2, &mention)];
     let mut later = part(3, &json!({"photo": [{"file_id": "c"}]}));
 
-    let albums = crate::albums::Albums::default();
+    let albums = crate::receive::Albums::default();
     albums.direct(&mut events.iter_mut().collect::<Vec<_>>());
     albums.direct(&mut [&mut later]);
 
@@ -317,12 +317,12 @@ fn reacted(chat: &Value, old: &Value, new: &Value) -> Value {
 
 #[test]
 fn a_reaction_to_what_we_said_is_told_with_what_we_said() {
-    let said = Said::default();
-    said.note(&conversation(GROUP).in_thread("9"), 11, "It will rain.");
+    let sent = Sent::default();
+    sent.note((GROUP, 11), "It will rain.", Some("9".into()));
     let thumb = json!([{"type": "emoji", "emoji": "👍"}]);
 
-    let event = read_with(&said, &reacted(&group(), &json!([]), &thumb)).event;
-    let taken_back = read_with(&said, &reacted(&group(), &thumb, &json!([]))).event;
+    let event = read_with(&sent, &reacted(&group(), &json!([]), &thumb)).event;
+    let taken_back = read_with(&sent, &reacted(&group(), &thumb, &json!([]))).event;
 
     let reaction = |emoji: &str| EventKind::Reaction { message: "11".to_owned(), emoji: emoji.to_owned() };
     assert_eq!((event.kind, event.quoted.as_deref()), (reaction("👍"), Some("It will rain.")));
@@ -363,8 +363,8 @@ fn a_group_that_moves_says_so_twice_and_is_one_event() {
 #[case(r#"{"update_id": "three"}"#, None)]
 #[case("[]", None)]
 fn what_is_not_known_is_kept_and_skipped(#[case] raw: &str, #[case] number: Option<i64>) {
-    let (channel, me, said) = (ChannelId::new("telegram", "main"), me(), Said::default());
-    let reader = Reader { channel: &channel, me: &me, said: &said, now: Timestamp::from_millis(5) };
+    let (channel, me, sent) = (ChannelId::new("telegram", "main"), me(), Sent::default());
+    let reader = Reader { channel: &channel, me: &me, sent: &sent, now: Timestamp::from_millis(5) };
 
     let read = reader.read(raw);
 

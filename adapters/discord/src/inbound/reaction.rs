@@ -19,7 +19,7 @@ impl Reader<'_> {
         };
         let place = self.directory.place(reaction.channel_id);
         let chat = if reaction.guild_id.is_some() { ChatKind::Group } else { ChatKind::Direct };
-        let quoted = self.said.about(reaction.message_id);
+        let quoted = self.sent.get(&reaction.message_id);
         if quoted.is_none() && reaction.message_author_id != Some(us) {
             // Something that people do among themselves.
             return None;
@@ -37,7 +37,7 @@ impl Reader<'_> {
             kind: EventKind::Reaction { message: message.clone(), emoji: if is_added { emoji } else { String::new() } },
             message_id: Some(message),
             directed: if chat == ChatKind::Direct { Directed::DirectChat } else { Directed::ReplyToUs },
-            quoted: quoted.map(|words| words.to_string()),
+            quoted: quoted.map(|message| message.text.clone()),
             ..self.event(self.conversation(channel, place.as_ref()), chat, external_id, sender)
         };
         Some(Read { event, message: None, interaction: None, is_hidden: false })

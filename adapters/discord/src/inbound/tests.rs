@@ -13,7 +13,7 @@ struct World {
     channel: ChannelId,
     options: DiscordOptions,
     directory: Directory,
-    said: Said,
+    sent: SentMessages<Snowflake>,
 }
 
 impl Default for World {
@@ -22,7 +22,7 @@ impl Default for World {
             channel: ChannelId::new("discord", "main"),
             options: DiscordOptions::default(),
             directory: Directory::default(),
-            said: Said::default(),
+            sent: SentMessages::default(),
         };
         world.learn(&json!({"id": "10", "type": 0, "guild_id": "1", "name": "general"}));
         world.learn(&json!({"id": "12", "type": 11, "guild_id": "1", "parent_id": "10", "owner_id": "7"}));
@@ -42,7 +42,7 @@ impl World {
     fn read(&self, kind: &str, data: &Value) -> Option<Read> {
         let me = Identity { user: id(US), application: id("70") };
         let now = Timestamp::from_millis(1_700_000_000_000);
-        Reader { channel: &self.channel, me, options: &self.options, directory: &self.directory, said: &self.said, now }
+        Reader { channel: &self.channel, me, options: &self.options, directory: &self.directory, sent: &self.sent, now }
             .read(kind, &data.to_string(), 3)
     }
 
@@ -321,7 +321,7 @@ fn a_reaction_counts_when_it_is_on_what_we_said() {
     let event = world.event("MESSAGE_REACTION_ADD", &ours);
     assert_eq!(event.kind, EventKind::Reaction { message: "99".to_owned(), emoji: "👍".to_owned() });
     assert!(world.read("MESSAGE_REACTION_ADD", &base).is_none(), "on what others said");
-    world.said.note(id("99"), "yes");
+    world.sent.note(id("99"), "yes", None);
     let event = world.event("MESSAGE_REACTION_REMOVE", &base);
     assert_eq!(event.kind, EventKind::Reaction { message: "99".to_owned(), emoji: String::new() });
     assert_eq!(event.quoted.as_deref(), Some("yes"));

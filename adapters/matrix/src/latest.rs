@@ -1,4 +1,5 @@
-//! What was said last, where: what needs no mark as a reply, and what a bare number answers.
+//! The last message of a person, which an answer need not name, and the open question, which a bare number answers, of
+//! each conversation.
 
 use std::{
     collections::HashMap,
@@ -15,15 +16,15 @@ const REMEMBERED: usize = 4096;
 
 /// The last message of a person in each conversation.
 #[derive(Debug)]
-pub(crate) struct Said(Cache<ConversationRef, String>);
+pub(crate) struct LastMessages(Cache<ConversationRef, String>);
 
-impl Default for Said {
+impl Default for LastMessages {
     fn default() -> Self {
         Self(Cache::new(REMEMBERED))
     }
 }
 
-impl Said {
+impl LastMessages {
     pub(crate) fn note(&self, conversation: &ConversationRef, message: &str) {
         self.0.insert(conversation.clone(), message.to_owned());
     }
@@ -34,7 +35,7 @@ impl Said {
     }
 }
 
-/// The questions that nobody has answered yet.
+/// The last question of each conversation, until somebody answers it.
 #[derive(Debug, Default)]
 pub(crate) struct Questions(Mutex<HashMap<(String, Option<String>), Asked>>);
 

@@ -8,13 +8,10 @@ use matrix_sdk::{
     room::{IncludeRelations, RelationsOptions},
     ruma::{EventId, RoomId, UserId, events::relation::RelationType},
 };
-use rejoinder_core::{Accepted, Backoff, ChatKind, EventKind, InboundEvent, Intake, IntakeError, SenderKind};
-use tokio_util::sync::CancellationToken;
+use rejoinder_core::{Accepted, Backoff, EventKind, InboundEvent, SenderKind};
+use rejoinder_kit::{Receiver, RunEnd};
 
-use super::{
-    Ending,
-    rooms::{Position, read},
-};
+use super::timeline::Position;
 use crate::{
     Matrix, Session,
     errors::{self, Failure},
@@ -23,6 +20,7 @@ use crate::{
     locked::Locked,
     options::ReadReceipts,
     payload::Event,
+    room::{chat_kind, read},
 };
 
 /// How often an event that another refers to is asked for.
@@ -31,29 +29,15 @@ const TRIES: u32 = 6;
 /// How long one of these questions may take.
 const LOOK_UP: Duration = Duration::from_secs(10);
 
-/// What kind of chat a room is. Two people, whatever it is called; where nobody has counted, what the account
-/// has marked as direct.
-pub(crate) fn chat_kind(room: &Room) -> ChatKind {
-    let helpers = room.active_service_members_count().unwrap_or(0);
-    match room.active_members_count() {
-        0 if room.direct_targets_length() > 0 => ChatKind::Direct,
-        0 => ChatKind::Group,
-        // Bridges and the like, which say of themselves that they are no people.
-        count if count.saturating_sub(helpers) <= 2 => ChatKind::Direct,
-        _ => ChatKind::Group,
-    }
-}
-
 impl Matrix {
     /// Stores events of a room, in order, together with the room's cursor.
     pub(super) async fn take_in(
         &self,
         session: &Session,
-        intake: &Intake,
         room: &Room,
         events: &[TimelineEvent],
-        shutdown: &CancellationToken,
-    ) -> Result<(), Ending> {
+        receiver: &Receiver<'_>,
+    ) -> Result<(), RunEnd> {
         let Some(position) = events.iter().rev().find_map(|event| Position::of(event, self.clock.now())) else {
             return Ok(());
         };
@@ -63,34 +47,35 @@ impl Matrix {
             let Some(parsed) = read(event) else { continue };
             if let Some(target) = parsed.takes_back() {
                 locked.retain(|entry: &Locked| !entry.is(target));
-                self.give_up_locked(intake, target, shutdown).await?;
+                self.give_up_locked(target, receiver).await?;
                 self.memory.note_taken_back(room.room_id().as_str(), target);
             }
             match &event.kind {
                 TimelineEventKind::UnableToDecrypt { .. } if parsed.sender != session.me() => {
                     let entry = Locked::new(room.room_id(), &parsed, raw, self.clock.now());
-                    inbound.push(self.seen(session, room, &parsed, raw, shutdown, inbound::locked).await?);
+                    inbound.push(self.seen(session, room, &parsed, raw, receiver, inbound::locked).await?);
                     locked.push(entry);
                 }
                 TimelineEventKind::UnableToDecrypt { .. } => {}
                 TimelineEventKind::Decrypted(_) => {
                     // Our own we can always read.
                     if parsed.sender != session.me() {
-                        self.pulse.encrypted(true);
+                        self.decryption.note(true);
                     }
-                    inbound.extend(self.read_event(session, room, &parsed, raw, shutdown).await?);
+                    inbound.extend(self.read_event(session, room, &parsed, raw, receiver).await?);
                 }
                 TimelineEventKind::PlainText { .. } => {
-                    inbound.extend(self.read_event(session, room, &parsed, raw, shutdown).await?);
+                    inbound.extend(self.read_event(session, room, &parsed, raw, receiver).await?);
                 }
             }
         }
         if !locked.is_empty() {
             // First: an event that is stored and has nobody waiting for its key would be forgotten.
-            self.keep_locked(intake, locked, shutdown).await?;
+            self.keep_locked(locked, receiver).await?;
         }
-        let cursor = (room.room_id().as_str(), position.to_text());
-        let accepted = self.accept(intake, inbound.clone(), Some(cursor), shutdown).await?;
+        let position = position.to_text();
+        let cursor = (room.room_id().as_str(), position.as_str());
+        let accepted = receiver.accept(&inbound, Some(cursor)).await?;
         self.took_in(session, room, &inbound, &accepted);
         Ok(())
     }
@@ -102,9 +87,9 @@ impl Matrix {
         room: &Room,
         event: &Event,
         raw: &str,
-        shutdown: &CancellationToken,
-    ) -> Result<Option<InboundEvent>, Ending> {
-        let read = self.seen(session, room, event, raw, shutdown, inbound::normalise).await?;
+        receiver: &Receiver<'_>,
+    ) -> Result<Option<InboundEvent>, RunEnd> {
+        let read = self.seen(session, room, event, raw, receiver, inbound::normalise).await?;
         self.memory.note(room.room_id().as_str(), event, read.as_ref().map(|read| read.directed));
         Ok(read)
     }
@@ -116,13 +101,13 @@ impl Matrix {
         room: &Room,
         event: &Event,
         raw: &str,
-        shutdown: &CancellationToken,
+        receiver: &Receiver<'_>,
         look: impl FnOnce(&Event, &Around<'_>) -> T,
-    ) -> Result<T, Ending> {
+    ) -> Result<T, RunEnd> {
         let is_ours = event.sender == session.me();
         let related = match inbound::refers_to(event).filter(|_| !is_ours && event.state_key.is_none()) {
             Some(target) => {
-                let related = self.look_up(session, room, &target, shutdown).await?;
+                let related = self.look_up(session, room, &target, receiver).await?;
                 let ours = related.as_ref().filter(|known| known.sender == session.me());
                 if let Some(asks) = ours.and_then(|known| known.asks.as_ref()) {
                     self.asked.insert(asks.turn, target.into());
@@ -154,8 +139,8 @@ impl Matrix {
         session: &Session,
         room: &Room,
         target: &str,
-        shutdown: &CancellationToken,
-    ) -> Result<Option<Known>, Ending> {
+        receiver: &Receiver<'_>,
+    ) -> Result<Option<Known>, RunEnd> {
         let name = room.room_id().as_str();
         if let Some(known) = self.memory.get(name, target) {
             return Ok(Some(known));
@@ -164,10 +149,8 @@ impl Matrix {
         let mut backoff = Backoff::default();
         let mut tries = 0;
         while tries < TRIES {
-            let asked = tokio::select! {
-                asked = tokio::time::timeout(LOOK_UP, room.event(&id, None)) => asked,
-                () = shutdown.cancelled() => return Err(Ending::Shutdown),
-            };
+            let asking = tokio::time::timeout(LOOK_UP, room.event(&id, None));
+            let asked = receiver.until_shutdown(asking).await?;
             let mut pause = backoff.pause();
             match asked.map(|asked| asked.map_err(|error| errors::sdk(&error))) {
                 Ok(Ok(event)) => {
@@ -187,36 +170,10 @@ impl Matrix {
                 Ok(Err(Failure::NotSent(_))) => {}
                 Ok(Err(_)) | Err(_) => tries += 1,
             }
-            if !self.pause(pause, shutdown).await {
-                return Err(Ending::Shutdown);
-            }
+            receiver.pause(pause).await?;
         }
         tracing::warn!(channel = %self.channel, room = %room.room_id(), "what an event refers to cannot be read");
         Ok(None)
-    }
-
-    /// Hands events to the intake until they are stored.
-    pub(crate) async fn accept(
-        &self,
-        intake: &Intake,
-        events: Vec<InboundEvent>,
-        cursor: Option<(&str, String)>,
-        shutdown: &CancellationToken,
-    ) -> Result<Vec<Accepted>, Ending> {
-        let mut backoff = Backoff::default();
-        loop {
-            match intake.accept_all(events.clone(), cursor.clone()).await {
-                Ok(accepted) => return Ok(accepted),
-                Err(IntakeError::ShuttingDown) => return Err(Ending::Shutdown),
-                Err(IntakeError::Store(error)) => {
-                    tracing::warn!(channel = %self.channel, %error, "events cannot be stored, trying again");
-                    self.pulse.fails(format!("events cannot be stored: {error}"));
-                }
-            }
-            if !self.pause(backoff.pause(), shutdown).await {
-                return Err(Ending::Shutdown);
-            }
-        }
     }
 
     /// Remembers what was stored, and marks it as read.
@@ -225,15 +182,12 @@ impl Matrix {
         for (event, accepted) in events.iter().zip(accepted) {
             let is_persons = event.sender.kind == SenderKind::Person;
             if let Some(message) = event.message_id.as_deref().filter(|_| is_persons && event.amends.is_none()) {
-                self.said.note(&event.conversation, message);
+                self.last_messages.note(&event.conversation, message);
             }
             if let (Some(choice), EventKind::Choice { turn }) = (accepted.choice(event), &event.kind) {
                 self.close_question(session, room, *turn, choice);
             }
-            if let Accepted::Turn(turn) = accepted {
-                if let Some(message) = &event.message_id {
-                    self.turns.insert(*turn, message.as_str().into());
-                }
+            if let Accepted::Turn(_) = accepted {
                 // Whatever is asked next, it is not the last question that it answers.
                 self.questions.forget(&event.conversation);
                 last = Some(event.external_id.clone());

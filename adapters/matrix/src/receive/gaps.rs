@@ -7,15 +7,14 @@ use matrix_sdk::{
     ruma::UInt,
 };
 use rejoinder_core::Backoff;
-use tokio_util::sync::CancellationToken;
+use rejoinder_kit::{Receiver, RunEnd};
 
-use super::{
-    Ending,
-    rooms::{From, Membership, Position, read},
-};
+use super::timeline::{From, Position};
 use crate::{
     Matrix,
     errors::{self, Failure},
+    payload::Membership,
+    room::read,
 };
 
 /// How many events one page has.
@@ -71,14 +70,14 @@ impl Matrix {
         me: &str,
         mut before: Option<String>,
         since: Option<&str>,
-        shutdown: &CancellationToken,
-    ) -> Result<Asked<Gap>, Ending> {
+        receiver: &Receiver<'_>,
+    ) -> Result<Asked<Gap>, RunEnd> {
         let mut gap = Gap::default();
         let mut joined_at = None;
         // A new room is read to before what is stored of the others.
         let mut to = since.filter(|_| matches!(from, From::After(_))).map(str::to_owned);
         loop {
-            let page = match self.page(room, before.clone(), &mut to, shutdown).await? {
+            let page = match self.page(room, before.clone(), &mut to, receiver).await? {
                 Asked::Got(page) => page,
                 Asked::Refused => break,
                 Asked::Later => return Ok(Asked::Later),
@@ -121,12 +120,12 @@ impl Matrix {
         &self,
         room: &Room,
         page: Page,
-        shutdown: &CancellationToken,
-    ) -> Result<Asked<Vec<TimelineEvent>>, Ending> {
+        receiver: &Receiver<'_>,
+    ) -> Result<Asked<Vec<TimelineEvent>>, RunEnd> {
         let Page { before, mut to, count, events } = page;
         let mut events = match events {
             Some(events) => events,
-            None => match self.page(room, before, &mut to, shutdown).await? {
+            None => match self.page(room, before, &mut to, receiver).await? {
                 Asked::Got(page) => page.chunk,
                 Asked::Refused => return Ok(Asked::Refused),
                 Asked::Later => return Ok(Asked::Later),
@@ -138,9 +137,9 @@ impl Matrix {
     }
 
     /// The last event of a room, for as long as it takes.
-    pub(super) async fn end_of(&self, room: &Room, shutdown: &CancellationToken) -> Result<Option<Position>, Ending> {
+    pub(super) async fn end_of(&self, room: &Room, receiver: &Receiver<'_>) -> Result<Option<Position>, RunEnd> {
         loop {
-            match self.page(room, None, &mut None, shutdown).await? {
+            match self.page(room, None, &mut None, receiver).await? {
                 Asked::Got(page) => {
                     let now = self.clock.now();
                     return Ok(page.chunk.iter().find_map(|event| Position::of(event, now)));
@@ -156,18 +155,15 @@ impl Matrix {
         room: &Room,
         before: Option<String>,
         to: &mut Option<String>,
-        shutdown: &CancellationToken,
-    ) -> Result<Asked<Messages>, Ending> {
+        receiver: &Receiver<'_>,
+    ) -> Result<Asked<Messages>, RunEnd> {
         let mut backoff = Backoff::default();
         let mut tries = 0;
         while tries < TRIES {
             let mut options = MessagesOptions::backward().from(before.as_deref());
             options.limit = UInt::from(PAGE);
             options.to.clone_from(to);
-            let read = tokio::select! {
-                read = room.messages(options) => read,
-                () = shutdown.cancelled() => return Err(Ending::Shutdown),
-            };
+            let read = receiver.until_shutdown(room.messages(options)).await?;
             let mut pause = backoff.pause();
             match read.map_err(|error| errors::sdk(&error)) {
                 Ok(page) => return Ok(Asked::Got(page)),
@@ -178,7 +174,7 @@ impl Matrix {
                     return Ok(Asked::Refused);
                 }
                 Err(Failure::Unauthorized { is_soft, detail }) => {
-                    return Err(Ending::Session(self.session_ended(is_soft, detail)));
+                    return Err(RunEnd::Failed(self.session_ended(is_soft, detail)));
                 }
                 Err(Failure::Limited { retry_after, .. }) => pause = pause.max(retry_after),
                 Err(Failure::NotSent(detail) | Failure::Unknown(detail) | Failure::Duplicate(detail)) => {
@@ -186,9 +182,7 @@ impl Matrix {
                     tries += 1;
                 }
             }
-            if !self.pause(pause, shutdown).await {
-                return Err(Ending::Shutdown);
-            }
+            receiver.pause(pause).await?;
         }
         Ok(Asked::Later)
     }

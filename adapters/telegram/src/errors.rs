@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use rejoinder_kit::calls::CallError;
+
 /// How a call fails. Nothing in it says the token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ApiError {
@@ -68,10 +70,9 @@ impl Refusal {
             ])
     }
 
-    /// The message to remove is gone, or has to stay.
-    pub(crate) fn is_past_removing(&self) -> bool {
-        self.code == 400
-            && self.says(&["message to delete not found", "message can't be deleted", "MESSAGE_ID_INVALID"])
+    /// The message to remove is gone already.
+    pub(crate) fn is_removed(&self) -> bool {
+        self.code == 400 && self.says(&["message to delete not found", "MESSAGE_ID_INVALID"])
     }
 
     /// The entities over the text are not understood.
@@ -115,6 +116,15 @@ impl Refusal {
     /// address, as it does for a method that it does not know: `is_method_known` tells them apart.
     pub(crate) const fn is_about_token(&self, is_method_known: bool) -> bool {
         self.code == 401 || (self.code == 404 && self.is_telegrams && is_method_known)
+    }
+}
+
+impl From<CallError> for ApiError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::NotWritten(detail) => Self::NotWritten(detail),
+            CallError::NoAnswer(detail) => Self::NoAnswer(detail),
+        }
     }
 }
 

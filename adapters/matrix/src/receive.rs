@@ -9,6 +9,7 @@ mod gaps;
 mod late;
 mod rooms;
 mod take_in;
+mod timeline;
 
 use std::time::Duration;
 
@@ -25,8 +26,8 @@ use matrix_sdk::{
     store::{StateStoreDataKey, StateStoreDataValue},
     sync::SyncResponse,
 };
-use rejoinder_core::{Backoff, ChannelError, Intake};
-use tokio_util::sync::CancellationToken;
+use rejoinder_core::{Backoff, ChannelError};
+use rejoinder_kit::{Receiver, RunEnd};
 
 use crate::{
     Matrix, Session,
@@ -40,108 +41,80 @@ const SYNC: &str = "sync";
 /// How many events of a room come with one sync.
 const TIMELINE: u32 = 50;
 
-/// Why nothing more is taken in.
-pub(crate) enum Ending {
-    /// The gateway is shutting down.
-    Shutdown,
-    /// The session is over.
-    Session(ChannelError),
-}
-
-impl Ending {
-    fn into_result(self) -> Result<(), ChannelError> {
-        match self {
-            Self::Shutdown => Ok(()),
-            Self::Session(error) => Err(error),
-        }
-    }
-}
-
-pub(crate) use self::{late::Late, rooms::read, take_in::chat_kind};
+pub(crate) use self::late::Late;
 
 impl Matrix {
-    /// Takes events in until `shutdown`.
-    pub(crate) async fn sync(
-        &self,
-        session: &Session,
-        intake: &Intake,
-        shutdown: &CancellationToken,
-    ) -> Result<(), ChannelError> {
-        let ended = tokio::select! {
-            ended = self.take_events_in(session, intake, shutdown) => ended,
-            ended = self.catch_late_up(session, intake, shutdown) => ended,
+    /// Takes events in until the run ends.
+    pub(crate) async fn receive(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
+        let session = &self.open(receiver).await?;
+        self.load_locked(receiver).await?;
+        let besides = async {
+            tokio::join!(self.be_trusted(&session.client), self.unlock(session, receiver));
+            receiver.shutdown.cancelled().await;
+            Err(RunEnd::Shutdown)
         };
-        ended.or_else(Ending::into_result)
+        tokio::select! {
+            ended = self.sync(session, receiver) => ended,
+            ended = self.catch_late_up(session, receiver) => ended,
+            ended = besides => ended,
+        }
     }
 
-    async fn take_events_in(
-        &self,
-        session: &Session,
-        intake: &Intake,
-        shutdown: &CancellationToken,
-    ) -> Result<(), Ending> {
-        self.load_late(intake, shutdown).await?;
-        let mut stored = self.cursor(intake, SYNC, shutdown).await?;
+    async fn sync(&self, session: &Session, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
+        self.load_late(receiver).await?;
+        let mut stored = receiver.cursor(SYNC).await?;
         let mut backoff = Backoff::default();
         // The first sync comes back at once: it shows that syncing works.
         let mut wait = Duration::ZERO;
         let mut is_away = true;
-        while !shutdown.is_cancelled() {
+        loop {
             let reached = session.sync_token().await;
             let is_first = stored.is_none();
             if reached != stored
                 && let (Some(reached), false) = (reached, is_first)
             {
                 tracing::info!(channel = %self.channel, "reading rooms back to what is stored");
-                self.catch_up(session, intake, stored.as_deref(), shutdown).await?;
-                self.move_cursor(intake, SYNC, reached.clone(), shutdown).await?;
+                self.catch_up(session, stored.as_deref(), receiver).await?;
+                receiver.move_cursor(SYNC, &reached).await?;
                 stored = Some(reached);
             }
-            let synced = tokio::select! {
-                synced = session.client.sync_once(settings(wait)) => synced,
-                () = shutdown.cancelled() => return Ok(()),
-            };
-            let response = match synced {
+            let response = match receiver.until_shutdown(session.client.sync_once(settings(wait))).await? {
                 Ok(response) => response,
                 Err(error) => {
                     is_away = true;
-                    let pause = backoff.pause_unreachable().max(self.judge_sync(&error).map_err(Ending::Session)?);
+                    let pause = backoff.pause_unreachable().max(self.judge_sync(&error)?);
                     wait = Duration::ZERO;
-                    if !self.pause(pause, shutdown).await {
-                        return Ok(());
-                    }
+                    receiver.pause(pause).await?;
                     continue;
                 }
             };
             backoff.reset();
             if std::mem::take(&mut is_away) {
-                intake.is_back();
+                receiver.intake.is_back();
             }
-            self.store(session, intake, &response, stored.as_deref(), shutdown).await?;
+            self.store(session, &response, stored.as_deref(), receiver).await?;
             stored = Some(response.next_batch);
             wait = self.doors.next_try(self.clock.now()).map_or(self.options.sync_timeout, |next| {
                 // A room that could not be joined is tried again then.
                 next.clamp(Duration::from_secs(1), self.options.sync_timeout)
             });
-            self.pulse.beats(self.clock.now());
+            self.health.inbound_works(self.clock.now());
         }
-        Ok(())
     }
 
     /// Stores what a sync brought, and then that it is stored.
     async fn store(
         &self,
         session: &Session,
-        intake: &Intake,
         response: &SyncResponse,
         since: Option<&str>,
-        shutdown: &CancellationToken,
-    ) -> Result<(), Ending> {
+        receiver: &Receiver<'_>,
+    ) -> Result<(), RunEnd> {
         self.take_up_verifications(session, response);
         let is_first = since.is_none();
         if is_first {
-            self.remember_old_invites(session, intake, shutdown).await?;
-            self.begin_at_the_end(session, intake, response, shutdown).await?;
+            self.remember_old_invites(session, receiver).await?;
+            self.begin_at_the_end(session, response, receiver).await?;
         }
         for (room, update) in response.rooms.joined.iter().filter(|_| !is_first) {
             let Some(room) = session.client.get_room(room) else { continue };
@@ -156,33 +129,27 @@ impl Matrix {
                     before: timeline.prev_batch.clone(),
                     has_gap: timeline.limited,
                 };
-                if !self.room(session, intake, &room, brought, since, shutdown).await? {
-                    self.fall_behind(intake, room.room_id(), since, shutdown).await?;
+                if !self.room(session, &room, brought, since, receiver).await? {
+                    self.fall_behind(room.room_id(), since, receiver).await?;
                 }
             }
         }
         // Also when nothing came: at the next start there is nothing to read back then.
         if since != Some(&response.next_batch) {
-            self.move_cursor(intake, SYNC, response.next_batch.clone(), shutdown).await?;
+            receiver.move_cursor(SYNC, &response.next_batch).await?;
         }
         self.join_rooms(session).await;
-        self.follow_rooms(session, intake, shutdown).await
+        self.follow_rooms(session, receiver).await
     }
 
     /// Reads every room back to what is stored.
-    async fn catch_up(
-        &self,
-        session: &Session,
-        intake: &Intake,
-        since: Option<&str>,
-        shutdown: &CancellationToken,
-    ) -> Result<(), Ending> {
+    async fn catch_up(&self, session: &Session, since: Option<&str>, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         for room in session.client.joined_rooms() {
             if self.late.leaves(room.room_id()) {
                 continue;
             }
-            if !self.room(session, intake, &room, rooms::Brought::nothing(), since, shutdown).await? {
-                self.fall_behind(intake, room.room_id(), since, shutdown).await?;
+            if !self.room(session, &room, rooms::Brought::nothing(), since, receiver).await? {
+                self.fall_behind(room.room_id(), since, receiver).await?;
             }
         }
         Ok(())
@@ -192,24 +159,23 @@ impl Matrix {
     async fn begin_at_the_end(
         &self,
         session: &Session,
-        intake: &Intake,
         response: &SyncResponse,
-        shutdown: &CancellationToken,
-    ) -> Result<(), Ending> {
+        receiver: &Receiver<'_>,
+    ) -> Result<(), RunEnd> {
         for room in session.client.joined_rooms() {
             let came = response.rooms.joined.get(room.room_id()).map(|update| &update.timeline.events[..]);
             let last = match came
                 .unwrap_or_default()
                 .iter()
                 .rev()
-                .find_map(|event| rooms::Position::of(event, self.clock.now()))
+                .find_map(|event| timeline::Position::of(event, self.clock.now()))
             {
                 Some(last) => Some(last),
                 // The SDK has seen the room before, and we have not.
-                None => self.end_of(&room, shutdown).await?,
+                None => self.end_of(&room, receiver).await?,
             };
-            let position = last.unwrap_or(rooms::Position::Joined).to_text();
-            self.move_cursor(intake, room.room_id().as_str(), position, shutdown).await?;
+            let position = last.unwrap_or(timeline::Position::Joined).to_text();
+            receiver.move_cursor(room.room_id().as_str(), &position).await?;
         }
         Ok(())
     }
@@ -225,13 +191,13 @@ impl Matrix {
             | Failure::Duplicate(detail) => (Duration::ZERO, detail),
         };
         tracing::warn!(channel = %self.channel, error = detail, "a sync failed, trying again");
-        self.pulse.fails(format!("syncing fails: {detail}"));
+        self.health.inbound_fails(format!("syncing fails: {detail}"));
         Ok(pause)
     }
 
     /// The homeserver has ended the session. Where it keeps the device, the next one logs in as the same.
     fn session_ended(&self, is_soft: bool, detail: String) -> ChannelError {
-        self.pulse.fails(format!("the homeserver has ended the session: {detail}"));
+        self.health.inbound_fails(format!("the homeserver has ended the session: {detail}"));
         self.close();
         if !is_soft {
             return ChannelError::Unauthorized(detail);
@@ -239,44 +205,6 @@ impl Matrix {
         match session::forget_token(&self.options.folder) {
             Ok(()) => ChannelError::Failed("the session has ended, logging in again".to_owned()),
             Err(error) => ChannelError::Failed(error.to_string()),
-        }
-    }
-
-    /// Where a cursor stands, for as long as it takes to read it.
-    pub(crate) async fn cursor(
-        &self,
-        intake: &Intake,
-        name: &str,
-        shutdown: &CancellationToken,
-    ) -> Result<Option<String>, Ending> {
-        let mut backoff = Backoff::default();
-        loop {
-            match intake.cursor(name).await {
-                Ok(position) => return Ok(position),
-                Err(error) => self.pulse.fails(format!("a cursor cannot be read: {error}")),
-            }
-            if !self.pause(backoff.pause(), shutdown).await {
-                return Err(Ending::Shutdown);
-            }
-        }
-    }
-
-    /// Moves a cursor alone.
-    pub(crate) async fn move_cursor(
-        &self,
-        intake: &Intake,
-        name: &str,
-        position: String,
-        shutdown: &CancellationToken,
-    ) -> Result<(), Ending> {
-        self.accept(intake, Vec::new(), Some((name, position)), shutdown).await.map(|_| ())
-    }
-
-    /// Waits; whether to go on.
-    pub(crate) async fn pause(&self, pause: Duration, shutdown: &CancellationToken) -> bool {
-        tokio::select! {
-            () = self.clock.sleep(pause) => true,
-            () = shutdown.cancelled() => false,
         }
     }
 }

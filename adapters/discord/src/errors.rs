@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_core::{DeliveryError, Scope};
+use rejoinder_kit::calls::CallError;
 
 /// The codes that mean something here
 /// (<https://discord.com/developers/docs/topics/opcodes-and-status-codes#json>).
@@ -108,6 +109,15 @@ impl Refusal {
     /// There is no such channel, or none for us.
     pub(crate) const fn is_about_channel(&self) -> bool {
         matches!(self.code, code::UNKNOWN_CHANNEL | code::MISSING_ACCESS)
+    }
+}
+
+impl From<CallError> for ApiError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::NotWritten(detail) => Self::NotWritten(detail),
+            CallError::NoAnswer(detail) => Self::NoAnswer(detail),
+        }
     }
 }
 

@@ -1,0 +1,403 @@
+//! Takes events from the Gateway: each is read in the order in which it came and stored, and only then acknowledged.
+
+mod backfill;
+
+use std::sync::Arc;
+
+use rejoinder_core::{Accepted, Backoff, ChatKind, InboundEvent};
+use rejoinder_kit::{Receiver, ShuttingDown};
+use tokio::sync::mpsc;
+
+use crate::{
+    Discord,
+    check::Identity,
+    closing::closing,
+    gateway::{Dispatch, StoredSeq, Urgent},
+    inbound::{Read, Reader},
+    interactions,
+    payload::{Channel, Guild, GuildId, Member, Message, Ready, RoleChange, Threads},
+    places::Places,
+    position::{self, DIRECT, Position},
+    snowflake::Snowflake,
+};
+
+/// How many events are stored at once.
+const BATCH: usize = 100;
+
+/// How often a channel that is not known is asked for, before it counts as one without a thread.
+const MAX_ASKED: u32 = 4;
+
+/// What messages without words mean.
+const HIDDEN: &str = "what is said in servers comes without its words: the MESSAGE CONTENT INTENT is not switched on for the \
+    application (developer portal, \"Bot\"); or set message_content = false";
+
+impl Discord {
+    fn reader(&self, me: Identity) -> Reader<'_> {
+        Reader {
+            channel: &self.channel,
+            me,
+            options: &self.options,
+            directory: &self.directory,
+            sent: &self.sent,
+            now: self.clock.now(),
+        }
+    }
+
+    /// Stores events together with a cursor, for as long as it takes.
+    async fn store(
+        &self,
+        receiver: &Receiver<'_>,
+        read: Vec<Read>,
+        (cursor, position): (&str, String),
+    ) -> Result<Vec<Accepted>, ShuttingDown> {
+        let events: Vec<InboundEvent> = read.into_iter().map(|read| read.event).collect();
+        let accepted = receiver.accept(&events, Some((cursor, &position))).await?;
+        for (event, accepted) in events.iter().zip(&accepted) {
+            // What the thread is called that is opened from a turn's message.
+            if let (Accepted::Turn(_), Some(message)) = (accepted, &event.message_id)
+                && event.conversation.thread.as_deref() == Some(message)
+            {
+                self.note_topic(message, &event.text);
+            }
+        }
+        Ok(accepted)
+    }
+}
+
+/// Takes events in.
+pub(crate) struct Taking<'a> {
+    pub(crate) discord: &'a Discord,
+    pub(crate) receiver: Receiver<'a>,
+    pub(crate) me: Identity,
+    pub(crate) position: Position,
+    pub(crate) places: Places,
+    pub(crate) stored: Arc<StoredSeq>,
+    /// Events that are read and not stored yet.
+    waiting: Vec<Read>,
+}
+
+impl<'a> Taking<'a> {
+    pub(crate) const fn new(
+        discord: &'a Discord,
+        receiver: Receiver<'a>,
+        me: Identity,
+        position: Position,
+        places: Places,
+        stored: Arc<StoredSeq>,
+    ) -> Self {
+        Self { discord, receiver, me, position, places, stored, waiting: Vec::new() }
+    }
+
+    /// Stores what the queue brings, until the run ends or nobody fills it.
+    pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Dispatch>) -> Result<(), ShuttingDown> {
+        // An earlier run ended before these were read. A session that is taken up again brings what is newer.
+        self.fill_direct().await?;
+        let mut dispatches = Vec::with_capacity(BATCH);
+        while self.receiver.until_shutdown(queue.recv_many(&mut dispatches, BATCH)).await? > 0 {
+            for dispatch in dispatches.drain(..) {
+                self.take(dispatch).await?;
+            }
+            self.flush().await?;
+        }
+        Ok(())
+    }
+
+    async fn take(&mut self, dispatch: Dispatch) -> Result<(), ShuttingDown> {
+        match dispatch.kind.as_str() {
+            "READY" => self.ready(&dispatch).await?,
+            "GUILD_CREATE" => self.server(&dispatch).await?,
+            "MESSAGE_CREATE" | "MESSAGE_UPDATE" => {
+                self.know_places(&dispatch.data).await?;
+                self.read(&dispatch);
+            }
+            "INTERACTION_CREATE" => self.wait_until_stored(dispatch).await?,
+            "MESSAGE_REACTION_ADD" | "MESSAGE_REACTION_REMOVE" => self.read(&dispatch),
+            _ => {
+                self.learn(&dispatch);
+                self.position.passes(&dispatch);
+            }
+        }
+        if self.waiting.is_empty() {
+            self.caught_up();
+        }
+        Ok(())
+    }
+
+    pub(crate) fn reader(&self) -> Reader<'a> {
+        self.discord.reader(self.me)
+    }
+
+    /// An interaction was handed over to [`Answering`]: what comes after it is not stored before it.
+    async fn wait_until_stored(&mut self, dispatch: Dispatch) -> Result<(), ShuttingDown> {
+        self.flush().await?;
+        if let Some(stored) = dispatch.stored {
+            self.receiver.until_shutdown(stored).await?.map_err(|_| ShuttingDown)?;
+            self.position.passes_to(&dispatch.session, dispatch.seq);
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, dispatch: &Dispatch) {
+        if let Some(read) = self.reader().read(&dispatch.kind, &dispatch.data, dispatch.seq) {
+            self.heed(&read);
+            self.waiting.push(read);
+        }
+        self.position.passes(dispatch);
+    }
+
+    fn heed(&self, read: &Read) {
+        let health = &self.discord.health;
+        if read.is_hidden && self.discord.options.message_content {
+            if health.setup_lacks(HIDDEN) {
+                tracing::warn!(channel = %self.discord.channel, "{HIDDEN}");
+            }
+        } else if read.is_ambient() {
+            // Whoever reads what is not directed at us reads everything.
+            health.setup_is_complete();
+        }
+    }
+
+    /// A session begins: what was missed before it has to be read over REST.
+    async fn ready(&mut self, dispatch: &Dispatch) -> Result<(), ShuttingDown> {
+        self.flush().await?;
+        let Ok(ready) = serde_json::from_str::<Ready>(&dispatch.data) else {
+            tracing::error!(channel = %self.discord.channel, "the gateway's READY cannot be read");
+            return Ok(());
+        };
+        self.me.user = ready.user.id;
+        if let Some(application) = ready.application {
+            self.me.application = application.id;
+        }
+        let now = self.discord.clock.now();
+        let servers: Vec<String> = ready.guilds.iter().map(|guild| guild.id.to_string()).collect();
+        self.position.begins(servers.iter().map(String::as_str), now);
+        self.position.passes(dispatch);
+        self.discord.begun(now);
+        self.store_position().await?;
+        tracing::info!(channel = %self.discord.channel, servers = servers.len(), "connected");
+        self.fill_direct().await
+    }
+
+    /// Reads what was said in direct chats while we were away.
+    async fn fill_direct(&mut self) -> Result<(), ShuttingDown> {
+        let Some(from) = self.position.gap(DIRECT) else { return Ok(()) };
+        self.flush().await?;
+        for channel in self.places.direct() {
+            self.discord.directory.learn_direct(channel);
+            self.fill(channel, from).await?;
+        }
+        self.position.filled(DIRECT);
+        self.store_position().await
+    }
+
+    /// A server is there, at the start or again: reads what was said in it meanwhile.
+    async fn server(&mut self, dispatch: &Dispatch) -> Result<(), ShuttingDown> {
+        let guild = match serde_json::from_str::<Guild<'_>>(&dispatch.data) {
+            Ok(guild) if !guild.unavailable => guild,
+            Ok(_) => {
+                self.position.passes(dispatch);
+                return Ok(());
+            }
+            Err(error) => {
+                tracing::warn!(channel = %self.discord.channel, %error, "a server cannot be read");
+                self.position.passes(dispatch);
+                return Ok(());
+            }
+        };
+        self.flush().await?;
+        let latest = self.discord.directory.learn_guild(&guild, self.me.user);
+        let (id, name) = (guild.id, guild.id.to_string());
+        let is_new = !self.places.knows(id);
+        if let Some(gap) = self.position.gap(&name) {
+            // We were added to it while we were away: what was said before that is not ours to answer.
+            let joined = guild.joined_at.as_deref().and_then(|at| at.parse::<jiff::Timestamp>().ok());
+            let joined = joined.map(|at| Snowflake::at(rejoinder_core::Timestamp::from_millis(at.as_millisecond())));
+            let from = if is_new { gap.max(joined.unwrap_or_default()) } else { gap };
+            for latest in latest {
+                if latest.message.is_none_or(|message| message > from) {
+                    self.fill(latest.channel, from).await?;
+                }
+            }
+            self.position.filled(&name);
+        }
+        if is_new {
+            self.places.add_server(id);
+            self.store_places().await?;
+        }
+        self.position.passes(dispatch);
+        self.store_position().await
+    }
+
+    /// What else changes what is where.
+    fn learn(&mut self, dispatch: &Dispatch) {
+        let directory = &self.discord.directory;
+        let data = &dispatch.data;
+        match dispatch.kind.as_str() {
+            "CHANNEL_CREATE" | "CHANNEL_UPDATE" | "THREAD_CREATE" | "THREAD_UPDATE" => {
+                if let Ok(channel) = serde_json::from_str::<Channel>(data) {
+                    directory.learn(&channel, None);
+                }
+            }
+            "CHANNEL_DELETE" | "THREAD_DELETE" => {
+                if let Ok(channel) = serde_json::from_str::<Channel>(data) {
+                    directory.forget(channel.id);
+                }
+            }
+            "THREAD_LIST_SYNC" => {
+                let threads = serde_json::from_str::<Threads>(data).map(|list| list.threads).unwrap_or_default();
+                for thread in &threads {
+                    directory.learn(thread, None);
+                }
+            }
+            "GUILD_ROLE_CREATE" | "GUILD_ROLE_UPDATE" => {
+                if let Ok(change) = serde_json::from_str::<RoleChange>(data) {
+                    directory.learn_role(change.guild_id, change.role, self.me.user);
+                }
+            }
+            "GUILD_DELETE" => {
+                if let Ok(guild) = serde_json::from_str::<GuildId>(data)
+                    && guild.unavailable
+                {
+                    self.position.loses(&guild.id.to_string());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Learns of the places that a message names and nothing is known of.
+    async fn know_places(&mut self, data: &str) -> Result<(), ShuttingDown> {
+        let Ok(message) = serde_json::from_str::<Message>(data) else { return Ok(()) };
+        let is_ours = message.author.as_ref().is_some_and(|author| author.id == self.me.user);
+        let directory = &self.discord.directory;
+        let Some(guild) = message.guild_id else {
+            if directory.place(message.channel_id).is_none() {
+                directory.learn_direct(message.channel_id);
+            }
+            if !is_ours && self.places.talks_in(message.channel_id) {
+                self.store_places().await?;
+            }
+            return Ok(());
+        };
+        if is_ours {
+            return Ok(());
+        }
+        if directory.place(message.channel_id).is_none() {
+            let path = format!("channels/{}", message.channel_id);
+            if let Some(channel) = self.ask::<Channel>(&path).await? {
+                directory.learn(&channel, Some(guild));
+            }
+        }
+        if message.mention_roles.iter().any(|role| directory.is_our_role(guild, *role).is_none()) {
+            let path = format!("guilds/{guild}/members/{}", self.me.user);
+            let roles = self.ask::<Member>(&path).await?.map(|member| member.roles).unwrap_or_default();
+            directory.learn_our_roles(guild, roles);
+        }
+        Ok(())
+    }
+
+    /// Asks for something that an event does not say; `None` when it is not to be had.
+    async fn ask<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<Option<T>, ShuttingDown> {
+        let mut backoff = Backoff::default();
+        for _ in 0..MAX_ASKED {
+            match self.receiver.until_shutdown(self.discord.api.get(path)).await? {
+                Ok(found) => return Ok(Some(found)),
+                Err(error) if error.may_pass() => {
+                    tracing::debug!(channel = %self.discord.channel, %error, "a place cannot be asked for yet");
+                    self.receiver.pause(backoff.pause().max(error.pause().unwrap_or_default())).await?;
+                }
+                Err(_) => break,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Stores what waits, with the position that covers it.
+    pub(crate) async fn flush(&mut self) -> Result<(), ShuttingDown> {
+        if self.waiting.is_empty() {
+            self.caught_up();
+            return Ok(());
+        }
+        let waiting = std::mem::take(&mut self.waiting);
+        self.take_in(waiting).await
+    }
+
+    /// Stores events, with the position that covers them.
+    pub(crate) async fn take_in(&mut self, read: Vec<Read>) -> Result<(), ShuttingDown> {
+        for message in read.iter().filter_map(|read| read.message) {
+            self.position.sees(message);
+        }
+        let cursor = (position::CURSOR, self.position.to_text());
+        self.discord.store(&self.receiver, read, cursor).await?;
+        self.caught_up();
+        Ok(())
+    }
+
+    async fn store_position(&mut self) -> Result<(), ShuttingDown> {
+        self.take_in(Vec::new()).await
+    }
+
+    async fn store_places(&self) -> Result<(), ShuttingDown> {
+        self.receiver.move_cursor(crate::places::CURSOR, &self.places.to_text()).await
+    }
+
+    /// Everything up to the position is stored.
+    fn caught_up(&self) {
+        if let Some(session) = &self.position.session {
+            self.stored.set(session.seq);
+        }
+    }
+}
+
+/// Takes interactions in, beside everything else.
+pub(crate) struct Answering<'a> {
+    pub(crate) discord: &'a Discord,
+    pub(crate) receiver: Receiver<'a>,
+    pub(crate) me: Identity,
+}
+
+impl Answering<'_> {
+    /// Stores what the queue brings, until the run ends or nobody fills it.
+    pub(crate) async fn run(self, mut queue: mpsc::UnboundedReceiver<Urgent>) -> Result<(), ShuttingDown> {
+        while let Some(urgent) = self.receiver.until_shutdown(queue.recv()).await? {
+            self.take(urgent).await?;
+        }
+        Ok(())
+    }
+
+    /// Stores an interaction with its token, and acknowledges it.
+    async fn take(&self, urgent: Urgent) -> Result<(), ShuttingDown> {
+        let discord = self.discord;
+        let Some(mut read) = discord.reader(self.me).read(&urgent.kind, &urgent.data, urgent.seq) else {
+            // Whoever waits for it may have ended.
+            let _ = urgent.stored.send(());
+            return Ok(());
+        };
+        let now = discord.clock.now();
+        let record = read.interaction.take().map(|record| discord.interactions.note(record, now));
+        let cursor = || (interactions::CURSOR, discord.interactions.to_text(discord.clock.now()));
+        let is_direct = read.event.chat == ChatKind::Direct;
+        let event = read.event.clone();
+        let accepted = discord.store(&self.receiver, vec![read], cursor()).await?;
+        let _ = urgent.stored.send(());
+        let Some(record) = record else { return Ok(()) };
+        let id = record.id;
+        // Nobody answers whoever may not talk to the agent; only in a direct chat they may be told so.
+        let is_heard = accepted.iter().any(|accepted| match accepted {
+            Accepted::Kept => is_direct,
+            Accepted::Refused => false,
+            Accepted::Turn(_) | Accepted::Amended(_) | Accepted::Picked { .. } | Accepted::Duplicate { .. } => true,
+        });
+        let choice = accepted.iter().find_map(|accepted| accepted.choice(&event));
+        discord.acknowledge(record, choice.map(|choice| closing(&event.raw, choice)), is_heard);
+        let turn = accepted.into_iter().find_map(|accepted| match accepted {
+            Accepted::Turn(turn) | Accepted::Duplicate { turn: Some(turn), .. } => Some(turn),
+            _ => None,
+        });
+        if let Some(turn) = turn {
+            discord.interactions.became(id, turn);
+            discord.store(&self.receiver, Vec::new(), cursor()).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,107 @@
+//! Files that an agent sends. The gateway opens no address and no path that it is given: the bytes are in the answer
+//! itself, or the person opens the address.
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use rejoinder_core::Attachment;
+
+/// Why a file that an agent sends is not sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FileError {
+    /// It has no `data:` address.
+    #[error("nothing is opened that an agent names")]
+    NotInline,
+    /// There is nothing after the comma, or no comma.
+    #[error("its address has no data in it")]
+    NoData,
+    /// The data is percent-encoded.
+    #[error("its data is not base64")]
+    NotBase64,
+    /// The data cannot be decoded.
+    #[error("its data is broken: {0}")]
+    Broken(#[from] base64::DecodeError),
+    /// It is too large.
+    #[error("it is larger than {limit} bytes")]
+    TooLarge {
+        /// How many bytes there may be.
+        limit: usize,
+    },
+    /// There are no bytes.
+    #[error("it is empty")]
+    Empty,
+}
+
+/// Whether an address is on the web.
+#[must_use]
+pub fn is_on_the_web(url: &str) -> bool {
+    url.starts_with("https://") || url.starts_with("http://")
+}
+
+/// The bytes in a `data:` address: at least one, and at most `limit`.
+///
+/// # Errors
+/// When it is another address, or its bytes cannot be sent.
+pub fn inline(url: &str, limit: usize) -> Result<Vec<u8>, FileError> {
+    let data = url.strip_prefix("data:").ok_or(FileError::NotInline)?;
+    let (head, body) = data.split_once(',').ok_or(FileError::NoData)?;
+    if !head.ends_with(";base64") {
+        return Err(FileError::NotBase64);
+    }
+    let body = body.trim();
+    // Before it is decoded: it may be very large.
+    if body.len() / 4 * 3 > limit.saturating_add(3) {
+        return Err(FileError::TooLarge { limit });
+    }
+    let bytes = BASE64_STANDARD.decode(body)?;
+    match bytes.len() {
+        0 => Err(FileError::Empty),
+        length if length > limit => Err(FileError::TooLarge { limit }),
+        _ => Ok(bytes),
+    }
+}
+
+/// The name that the person sees: the last part of what was given, since it may be a path.
+#[must_use]
+pub fn name(file: &Attachment) -> String {
+    let name = file.name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
+    if name.is_empty() { "file".to_owned() } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("file:///etc/passwd", FileError::NotInline)]
+    #[case("/etc/passwd", FileError::NotInline)]
+    #[case("ftp://example.org/a", FileError::NotInline)]
+    #[case("mxc://example.org/a", FileError::NotInline)]
+    #[case("https://example.org/a", FileError::NotInline)]
+    #[case("data:text/plain", FileError::NoData)]
+    #[case("data:text/plain,abc", FileError::NotBase64)]
+    #[case("data:,", FileError::NotBase64)]
+    #[case("data:a/b;base64,", FileError::Empty)]
+    fn nothing_is_opened_that_an_agent_names(#[case] url: &str, #[case] expected: FileError) {
+        assert_eq!(inline(url, 100), Err(expected));
+    }
+
+    #[test]
+    fn bytes_are_bounded() {
+        assert_eq!(inline("data:text/plain;base64,aGVsbG8=", 5), Ok(b"hello".to_vec()));
+        assert_eq!(inline("data:text/plain;base64,aGVsbG8=", 4), Err(FileError::TooLarge { limit: 4 }));
+        let large = format!("data:a/b;base64,{}", "AAAA".repeat(100));
+        assert_eq!(inline(&large, 200), Err(FileError::TooLarge { limit: 200 }));
+        assert!(matches!(inline("data:a/b;base64,A", 100), Err(FileError::Broken(_))));
+    }
+
+    #[rstest]
+    #[case("/home/ada/a.png", "a.png")]
+    #[case("..\\a\\b.txt", "b.txt")]
+    #[case("a/", "file")]
+    #[case("", "file")]
+    fn a_path_is_no_name(#[case] given: &str, #[case] expected: &str) {
+        let file = Attachment { name: given.to_owned(), media_type: String::new(), url: String::new() };
+        assert_eq!(name(&file), expected);
+    }
+}

@@ -1,0 +1,165 @@
+//! How a channel is doing.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use rejoinder_core::{ChannelHealth, DeliveryError, Receipt, Timestamp};
+
+/// How a channel is doing: when inbound was last proved, and what is wrong with which part of it.
+#[derive(Debug, Default)]
+pub struct Health(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    inbound_at: Option<Timestamp>,
+    stale_after: Option<Duration>,
+    inbound: Option<String>,
+    storing: Option<String>,
+    outbound: Option<String>,
+    setup: Option<String>,
+}
+
+impl Health {
+    /// Nothing is proved yet. A channel whose last proof is older than this counts as dead.
+    #[must_use]
+    pub fn stale_after(stale_after: Duration) -> Self {
+        let health = Self::default();
+        health.set_stale_after(stale_after);
+        health
+    }
+
+    /// The platform has said how often it proves inbound.
+    pub fn set_stale_after(&self, stale_after: Duration) {
+        self.lock().stale_after = Some(stale_after);
+    }
+
+    /// Inbound works, as of `now`: a poll was completed, a heartbeat acknowledged, a sync read.
+    pub fn inbound_works(&self, now: Timestamp) {
+        let mut state = self.lock();
+        state.inbound_at = Some(now);
+        state.inbound = None;
+    }
+
+    /// Whether inbound has worked since the start.
+    #[must_use]
+    pub fn has_worked(&self) -> bool {
+        self.lock().inbound_at.is_some()
+    }
+
+    /// Events do not come in.
+    pub fn inbound_fails(&self, problem: impl Into<String>) {
+        self.lock().inbound = Some(problem.into());
+    }
+
+    /// The store takes events and gives cursors.
+    pub fn storing_works(&self) {
+        self.lock().storing = None;
+    }
+
+    /// The store does not take events, or gives no cursor.
+    pub fn storing_fails(&self, problem: String) {
+        self.lock().storing = Some(problem);
+    }
+
+    /// The platform takes what is sent.
+    pub fn outbound_works(&self) {
+        self.lock().outbound = None;
+    }
+
+    /// The platform takes nothing at all.
+    pub fn outbound_fails(&self, problem: impl Into<String>) {
+        self.lock().outbound = Some(problem.into());
+    }
+
+    /// Takes note of how a delivery ended; `refused` says that the platform does not accept the credentials. An error
+    /// that concerns one delivery alone says nothing about the channel.
+    pub fn note_delivery(&self, result: &Result<Receipt, DeliveryError>, refused: &str) {
+        match result {
+            Ok(_) => self.outbound_works(),
+            Err(DeliveryError::Unauthorized(_)) => self.outbound_fails(refused),
+            Err(_) => {}
+        }
+    }
+
+    /// The account lacks something that only its owner can give it. Whether that is news.
+    pub fn setup_lacks(&self, problem: &str) -> bool {
+        let mut state = self.lock();
+        let is_news = state.setup.as_deref() != Some(problem);
+        state.setup = Some(problem.to_owned());
+        is_news
+    }
+
+    /// The account has what it needs.
+    pub fn setup_is_complete(&self) {
+        self.lock().setup = None;
+    }
+
+    /// What the core asks for. Of several problems the one that weighs most.
+    #[must_use]
+    pub fn report(&self) -> ChannelHealth {
+        let state = self.lock();
+        let problems = [&state.inbound, &state.storing, &state.outbound, &state.setup];
+        let problem = problems.into_iter().flatten().next().cloned();
+        ChannelHealth { inbound_at: state.inbound_at, stale_after: state.stale_after, problem }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    /// F4.
+    #[test]
+    fn a_channel_whose_last_proof_is_too_old_is_dead() {
+        let health = Health::stale_after(Duration::from_secs(100));
+        assert!(!health.report().is_live(at(0)), "nothing is proved yet");
+
+        health.inbound_works(at(0));
+
+        assert!(health.report().is_live(at(90)));
+        assert!(!health.report().is_live(at(101)));
+        health.set_stale_after(Duration::from_secs(200));
+        assert!(health.report().is_live(at(101)));
+    }
+
+    #[test]
+    fn a_proof_of_inbound_hides_no_other_problem() {
+        let health = Health::default();
+
+        assert!(health.setup_lacks("an intent"));
+        assert!(!health.setup_lacks("an intent"), "it is no news");
+        health.outbound_fails("the token is refused");
+        health.inbound_fails("it cannot be reached");
+        assert_eq!(health.report().problem.as_deref(), Some("it cannot be reached"));
+        health.inbound_works(at(0));
+
+        assert_eq!(health.report().problem.as_deref(), Some("the token is refused"));
+        health.outbound_works();
+        assert_eq!(health.report().problem.as_deref(), Some("an intent"));
+        health.setup_is_complete();
+        assert_eq!(health.report().problem, None);
+    }
+
+    #[test]
+    fn a_refused_delivery_is_no_problem_of_the_channel() {
+        let health = Health::default();
+        let problem = || health.report().problem;
+
+        health.note_delivery(&Err(DeliveryError::Unauthorized("401".to_owned())), "the token is refused");
+        health.note_delivery(&Err(DeliveryError::Refused("blocked".to_owned())), "the token is refused");
+        assert_eq!(problem().as_deref(), Some("the token is refused"));
+        health.note_delivery(&Ok(Receipt::of("1")), "the token is refused");
+
+        assert_eq!(problem(), None);
+    }
+}

@@ -1,0 +1,63 @@
+//! The channel's own latest messages. A platform that tells of a reaction does not always say whose message it is on.
+//!
+//! Kept in memory and bounded: after a restart, a reaction to an older message is a reaction to nobody's.
+
+use std::{hash::Hash, sync::Arc};
+
+use quick_cache::sync::Cache;
+
+/// How many messages are kept.
+const CAPACITY: usize = 4096;
+
+/// How much of a message's text is kept, in characters.
+const EXCERPT: usize = 500;
+
+/// A message that the channel has sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentMessage {
+    /// Its text, or the beginning of it.
+    pub text: String,
+    /// The thread or topic that it stands in.
+    pub thread: Option<Arc<str>>,
+}
+
+/// The channel's own latest messages, by the platform's ids.
+#[derive(Debug)]
+pub struct SentMessages<K>(Cache<K, Arc<SentMessage>>);
+
+impl<K: Eq + Hash> Default for SentMessages<K> {
+    fn default() -> Self {
+        Self(Cache::new(CAPACITY))
+    }
+}
+
+impl<K: Eq + Hash> SentMessages<K> {
+    /// Remembers a message that was sent or changed.
+    pub fn note(&self, id: K, text: &str, thread: Option<Arc<str>>) {
+        let end = text.char_indices().nth(EXCERPT).map_or(text.len(), |(at, _)| at);
+        self.0.insert(id, Arc::new(SentMessage { text: text[..end].to_owned(), thread }));
+    }
+
+    /// The message, if the channel has sent it and still remembers it.
+    #[must_use]
+    pub fn get(&self, id: &K) -> Option<Arc<SentMessage>> {
+        self.0.get(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_known_by_its_beginning() {
+        let sent = SentMessages::default();
+        sent.note(1, &"ä".repeat(600), Some("9".into()));
+
+        let message = sent.get(&1).expect("it was sent");
+
+        assert_eq!(message.text, "ä".repeat(500));
+        assert_eq!(message.thread.as_deref(), Some("9"));
+        assert_eq!(sent.get(&2), None);
+    }
+}

@@ -1,0 +1,70 @@
+//! How many of the latest encrypted events could be read.
+
+use std::{
+    collections::VecDeque,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+/// Over how many encrypted events the share of those that cannot be read is taken.
+const LOOK_BACK: usize = 50;
+
+/// From how many of them on it means something.
+const LEAST: usize = 10;
+
+/// For each of the latest encrypted events, whether it could be read.
+#[derive(Debug, Default)]
+pub(crate) struct Decryption(Mutex<VecDeque<bool>>);
+
+impl Decryption {
+    /// An encrypted event could be read, or its key is missing.
+    pub(crate) fn note(&self, was_read: bool) {
+        let mut latest = self.lock();
+        if latest.len() == LOOK_BACK {
+            latest.pop_front();
+        }
+        latest.push_back(was_read);
+    }
+
+    /// The key of an event came after all.
+    pub(crate) fn note_late(&self) {
+        if let Some(was_read) = self.lock().iter_mut().find(|was_read| !**was_read) {
+            *was_read = true;
+        }
+    }
+
+    /// For the operator, when more than half of them cannot be read.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let latest = self.lock();
+        let (count, unread) = (latest.len(), latest.iter().filter(|was_read| !**was_read).count());
+        (count >= LEAST && unread * 2 > count)
+            .then(|| format!("{unread} of the last {count} encrypted events could not be read: their keys are missing"))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<bool>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_channel_that_can_read_little_says_so() {
+        let decryption = Decryption::default();
+
+        for _ in 0..9 {
+            decryption.note(false);
+        }
+        assert_eq!(decryption.problem(), None, "too few to tell");
+        decryption.note(true);
+        assert_eq!(
+            decryption.problem().as_deref(),
+            Some("9 of the last 10 encrypted events could not be read: their keys are missing")
+        );
+        for _ in 0..4 {
+            decryption.note_late();
+        }
+        assert_eq!(decryption.problem(), None, "half of them");
+    }
+}

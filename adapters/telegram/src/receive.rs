@@ -1,0 +1,77 @@
+//! Takes updates from Telegram, by polling or posted to us: each is read and stored, and only then acknowledged.
+
+mod albums;
+mod polling;
+mod webhook;
+
+use std::sync::Arc;
+
+use rejoinder_core::{Accepted, InboundEvent};
+use rejoinder_kit::{Receiver, ShuttingDown};
+use serde::de::IgnoredAny;
+use teloxide::{payloads::AnswerCallbackQuery, types::CallbackQueryId};
+
+pub use self::webhook::webhook_routes;
+pub(crate) use self::{albums::Albums, polling::stale_after, webhook::Door};
+use crate::{
+    Telegram,
+    check::BotProfile,
+    closing::{Closing, closing},
+    inbound::{Read, Reader},
+};
+
+impl Telegram {
+    /// Reads updates, in the order in which they came.
+    pub(crate) fn read<'a>(&self, me: &BotProfile, raw: impl Iterator<Item = &'a str>) -> Vec<Read> {
+        let reader = Reader { channel: &self.channel, me, sent: &self.sent, now: self.clock.now() };
+        let mut read: Vec<Read> = raw.map(|raw| reader.read(raw)).collect();
+        let mut events: Vec<&mut InboundEvent> = read.iter_mut().map(|read| &mut read.event).collect();
+        self.albums.direct(&mut events);
+        read
+    }
+
+    /// Stores updates, for as long as it takes, and acknowledges the buttons that were pressed.
+    pub(crate) async fn store(
+        &self,
+        receiver: &Receiver<'_>,
+        read: &[Read],
+        cursor: Option<(&str, &str)>,
+    ) -> Result<(), ShuttingDown> {
+        let events: Vec<InboundEvent> = read.iter().map(|read| read.event.clone()).collect();
+        let accepted = receiver.accept(&events, cursor).await?;
+        self.acknowledge_buttons(read, &accepted);
+        Ok(())
+    }
+
+    fn acknowledge_buttons(&self, read: &[Read], accepted: &[Accepted]) {
+        for (read, accepted) in read.iter().zip(accepted) {
+            if let Some(query) = &read.query {
+                let choice = accepted.choice(&read.event);
+                let closing = choice.and_then(|choice| closing(&read.event.raw, choice, self.link_previews()));
+                self.answer(query.clone(), closing);
+            }
+        }
+    }
+
+    /// Tells Telegram that a button was noticed: until then it shows that it waits. A question that is answered is
+    /// closed.
+    fn answer(&self, query: String, closing: Option<Closing>) {
+        let (api, channel) = (Arc::clone(&self.api), self.channel.clone());
+        self.tasks.spawn(async move {
+            let answer = AnswerCallbackQuery::new(CallbackQueryId(query));
+            if let Err(error) = api.call::<_, bool>(&answer).await {
+                // The choice itself is stored.
+                tracing::debug!(%channel, %error, "a pressed button was not acknowledged");
+            }
+            let closed = match closing {
+                None => return,
+                Some(Closing::Words(edit)) => api.call::<_, IgnoredAny>(&*edit).await,
+                Some(Closing::Buttons(edit)) => api.call::<_, IgnoredAny>(&edit).await,
+            };
+            if let Err(error) = closed {
+                // Pressing again changes nothing, and closes it.
+                tracing::debug!(%channel, %error, "a question that was answered keeps its buttons");
+            }
+        });
+    }
+}
