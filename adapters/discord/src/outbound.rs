@@ -139,9 +139,7 @@ impl Discord {
         if let Some(id) = reply_to.and_then(interaction_in) {
             return self.interactions.alive(id, now).await;
         }
-        if let Some(turn) = delivery.turn()
-            && let Some(record) = self.interactions.of_turn(turn, now).await
-        {
+        if let Some(record) = self.interactions.of_turn(delivery.turn(), now).await {
             return Some(record);
         }
         self.interactions.private_to(user, &delivery.conversation().chat, now).await
@@ -218,8 +216,7 @@ impl Discord {
         // In a channel that is closed to us an answer to a command can still be changed by its token.
         let is_closed = error.refusal().is_some_and(crate::errors::Refusal::is_about_channel);
         if is_closed
-            && let Some(turn) = delivery.turn()
-            && let Some(record) = self.interactions.of_turn(turn, self.clock.now()).await
+            && let Some(record) = self.interactions.of_turn(delivery.turn(), self.clock.now()).await
             && self.by_token(&record, Method::PATCH, &record.message(&message.to_string()), body()).await?.is_some()
         {
             return Ok(());

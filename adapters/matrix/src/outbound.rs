@@ -64,8 +64,8 @@ impl Place<'_> {
     fn words(&self, content: &Content) -> Value {
         let delivery = self.delivery;
         let mut ours = json!({ "id": delivery.id() });
-        if let (Some(turn), false) = (delivery.turn(), content.choices.is_empty()) {
-            ours["turn"] = json!(turn);
+        if !content.choices.is_empty() {
+            ours["turn"] = json!(delivery.turn());
             ours["choices"] = json!(content.choices);
             if let Some(chooser) = &content.chooser {
                 ours["chooser"] = json!(chooser);
@@ -199,8 +199,8 @@ impl Matrix {
         let conversation = place.delivery.conversation();
         let Content { choices, chooser, .. } = content.clone();
         let buttons = content::buttons(&choices);
-        let asks = place.delivery.turn().filter(|_| !choices.is_empty());
-        let asks = asks.map(|turn| Asked { turn, choices, chooser, is_closed: false });
+        let turn = place.delivery.turn();
+        let asks = (!choices.is_empty()).then(|| Asked { turn, choices, chooser, is_closed: false });
         let known = Known {
             sender: place.session.me().to_owned(),
             text: words["body"].as_str().unwrap_or_default().to_owned(),

@@ -299,14 +299,10 @@ fn first_part(text: &str) -> String {
 }
 
 /// The choices as buttons. Of no turn they could not be told apart, and are a list.
-fn choices(text: &str, choices: &[String], turn: Option<TurnId>) -> (String, Option<InlineKeyboardMarkup>) {
+fn choices(text: &str, choices: &[String], turn: TurnId) -> (String, Option<InlineKeyboardMarkup>) {
     if choices.is_empty() {
         return (text.to_owned(), None);
     }
-    let Some(turn) = turn else {
-        let list: Vec<String> = (1..).zip(choices).map(|(number, choice)| format!("{number}. {choice}")).collect();
-        return (format!("{text}\n\n{}", list.join("\n")), None);
-    };
     let button = |(index, choice): (usize, &String)| {
         vec![InlineKeyboardButton::callback(choice.clone(), pick_data(turn, index))]
     };
@@ -314,8 +310,8 @@ fn choices(text: &str, choices: &[String], turn: Option<TurnId>) -> (String, Opt
 }
 
 /// The number of a turn's draft: not zero, and the same for every draft of the turn.
-fn draft_id(turn: Option<TurnId>) -> u32 {
-    let digest = Sha256::digest(turn.map(|turn| turn.to_string()).unwrap_or_default());
+fn draft_id(turn: TurnId) -> u32 {
+    let digest = Sha256::digest(turn.to_string());
     let number = u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]);
     (number >> 1).max(1)
 }
@@ -339,7 +335,7 @@ mod tests {
         let turn = TurnId::new(Timestamp::from_millis(1));
         let said = ["yes".to_owned(), "no".to_owned()];
 
-        let (text, keyboard) = choices("Well?", &said, Some(turn));
+        let (text, keyboard) = choices("Well?", &said, turn);
 
         assert_eq!(text, "Well?");
         assert_eq!(
@@ -349,15 +345,14 @@ mod tests {
                 [{"text": "no", "callback_data": format!("pick:{turn}:1")}],
             ]})
         );
-        assert_eq!(choices("Well?", &said, None).0, "Well?\n\n1. yes\n2. no");
     }
 
     #[test]
     fn a_draft_has_the_number_of_its_turn() {
         let (one, other) = (TurnId::new(Timestamp::from_millis(1)), TurnId::new(Timestamp::from_millis(2)));
 
-        assert_eq!(draft_id(Some(one)), draft_id(Some(one)));
-        assert_ne!(draft_id(Some(one)), draft_id(Some(other)));
+        assert_eq!(draft_id(one), draft_id(one));
+        assert_ne!(draft_id(one), draft_id(other));
         assert!(draft_id(None) > 0);
     }
 

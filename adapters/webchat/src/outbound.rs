@@ -18,23 +18,22 @@ use crate::{
 ///
 /// # Errors
 /// `Unsupported` for everything else.
-pub(crate) fn show(rooms: &Rooms, chat: &str, turn: Option<TurnId>, action: &Action) -> Result<(), DeliveryError> {
-    match (action, turn) {
-        (Action::Draft { text, .. }, Some(turn_id)) => {
+pub(crate) fn show(rooms: &Rooms, chat: &str, turn_id: TurnId, action: &Action) -> Result<(), DeliveryError> {
+    match action {
+        Action::Draft { text, .. } => {
             let draft = || ServerFrame::Draft { turn_id, html: format::to_html(text) }.to_text();
             rooms.pass(chat, draft, |mailbox, draft| mailbox.put_draft(turn_id, draft));
             Ok(())
         }
-        (Action::Typing { on }, turn_id) => {
+        Action::Typing { on } => {
             let typing = || ServerFrame::Typing { turn_id, on: *on }.to_text();
             rooms.pass(chat, typing, Mailbox::put_typing);
             Ok(())
         }
-        (Action::Draft { .. }, None) => Err(unsupported("a draft of no turn")),
-        (Action::Send { .. }, _) => Err(unsupported("sending a message: the page reads its row")),
-        (Action::Edit { .. }, _) => Err(unsupported("editing a message: the page reads its row")),
-        (Action::React { .. }, _) => Err(unsupported("sending a reaction: the page reads its row")),
-        (Action::Delete { .. }, _) => Err(unsupported("deleting a message")),
+        Action::Send { .. } => Err(unsupported("sending a message: the page reads its row")),
+        Action::Edit { .. } => Err(unsupported("editing a message: the page reads its row")),
+        Action::React { .. } => Err(unsupported("sending a reaction: the page reads its row")),
+        Action::Delete { .. } => Err(unsupported("deleting a message")),
     }
 }
 
@@ -59,7 +58,7 @@ mod tests {
         let seat = rooms.enter(&CHAT.into()).expect("a free seat");
         let turn = TurnId::new(Timestamp::from_millis(1));
 
-        show(&rooms, CHAT, Some(turn), &Action::Draft { text: "*a*".to_owned(), message: None, reply_to: None })
+        show(&rooms, CHAT, turn, &Action::Draft { text: "*a*".to_owned(), message: None, reply_to: None })
             .expect("shown");
 
         let post = seat.take();
@@ -73,10 +72,10 @@ mod tests {
         let turn = TurnId::new(Timestamp::from_millis(1));
 
         assert_eq!(
-            show(&rooms, CHAT, Some(turn), &Action::Draft { text: "a".to_owned(), message: None, reply_to: None }),
+            show(&rooms, CHAT, turn, &Action::Draft { text: "a".to_owned(), message: None, reply_to: None }),
             Ok(())
         );
-        assert_eq!(show(&rooms, CHAT, None, &Action::Typing { on: true }), Ok(()));
+        assert_eq!(show(&rooms, CHAT, turn, &Action::Typing { on: true }), Ok(()));
     }
 
     /// A5.
@@ -85,8 +84,9 @@ mod tests {
     #[case(Action::Edit { message: "1".to_owned(), content: Content::default(), reply_to: None })]
     #[case(Action::React { message: None, emoji: "👍".to_owned() })]
     #[case(Action::Delete { message: "1".to_owned() })]
-    #[case(Action::Draft { text: "of no turn".to_owned(), message: None, reply_to: None })]
     fn what_is_not_done_is_no_success(#[case] action: Action) {
-        assert!(matches!(show(&Rooms::default(), CHAT, None, &action), Err(DeliveryError::Unsupported(_))));
+        let turn = TurnId::new(Timestamp::from_millis(1));
+
+        assert!(matches!(show(&Rooms::default(), CHAT, turn, &action), Err(DeliveryError::Unsupported(_))));
     }
 }

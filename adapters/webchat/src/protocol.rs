@@ -81,7 +81,7 @@ pub(crate) enum ServerFrame<'a> {
     /// The text so far of a run that goes on.
     Draft { turn_id: TurnId, html: String },
     /// The typing notice.
-    Typing { turn_id: Option<TurnId>, on: bool },
+    Typing { turn_id: TurnId, on: bool },
     /// Something was not done.
     Error {
         #[serde(skip_serializing_if = "Option::is_none")]

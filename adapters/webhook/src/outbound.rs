@@ -82,12 +82,11 @@ fn body(delivery: &Delivery) -> Result<Vec<u8>, DeliveryError> {
         Action::Typing { .. } => return unsupported("typing notices"),
         Action::Delete { .. } => return unsupported("deletions"),
     };
-    let Some(turn) = delivery.turn() else { return unsupported("what answers no turn") };
     let fallback = match delivery.via() {
         Some(Via::Fallback { cause, rung }) => Some(Fallback { cause: *cause, rung: rung.to_string().into() }),
         _ => None,
     };
-    Ok(Answer::posted(turn, delivery.signal().unwrap_or(SignalKind::Reply), content, fallback).to_json())
+    Ok(Answer::posted(delivery.turn(), delivery.signal().unwrap_or(SignalKind::Reply), content, fallback).to_json())
 }
 
 /// What a receiver's status means for us.

@@ -154,10 +154,7 @@ fn without_nothing(mut message: Value) -> Value {
 }
 
 /// The choices as buttons, and in words those that no button is left for.
-fn buttons(turn: Option<TurnId>, choices: &[String]) -> (Vec<CreateActionRow>, Vec<String>) {
-    let Some(turn) = turn else {
-        return (Vec::new(), choices.iter().map(|choice| format!("- {choice}")).collect());
-    };
+fn buttons(turn: TurnId, choices: &[String]) -> (Vec<CreateActionRow>, Vec<String>) {
     let (on_buttons, rest) = choices.split_at(choices.len().min(IN_A_ROW * ROWS));
     let button = |(index, choice): (usize, &String)| {
         CreateButton::new(pick_id(turn, index)).label(label(choice)).style(ButtonStyle::Secondary)
@@ -186,7 +183,7 @@ mod tests {
 
     fn outgoing(choices: &[String]) -> Outgoing {
         let turn = TurnId::new(Timestamp::from_millis(1_700_000_000_000));
-        let (rows, _) = buttons(Some(turn), choices);
+        let (rows, _) = buttons(turn, choices);
         Outgoing {
             text: "hello @everyone".to_owned(),
             rows,
@@ -247,6 +244,6 @@ mod tests {
             }
         }
         let turn = TurnId::new(Timestamp::from_millis(0));
-        assert_eq!(buttons(Some(turn), &choices).1.len(), 2, "the rest is said in words");
+        assert_eq!(buttons(turn, &choices).1.len(), 2, "the rest is said in words");
     }
 }
