@@ -1,7 +1,7 @@
 //! Answers that can be read while they are written: what is shown of them is sent too.
 
 use super::{Calls, DEFERRAL, Platform, Trouble, assert_answered_once, finds, words};
-use crate::{Gate, Gateway, GatewayBuilder, Script, ScriptedAgent, Step, eventually};
+use crate::{Gate, Gateway, GatewayBuilder, Script, ScriptedAgent, eventually};
 
 /// Drafts are on unless they are switched off.
 const STREAMING: &str = "streaming = \"edit\"";
@@ -27,24 +27,18 @@ impl Pace {
     async fn agent(self, gate: &Gate) -> ScriptedAgent {
         let gate = gate.clone();
         ScriptedAgent::start(move |_, _| match self {
-            Self::AtOnce => Script::Replies(WHOLE.to_owned()),
-            Self::Quick => Script::Writes(vec![Step::Says(WHOLE.to_owned()), Step::Waits(gate.clone())]),
-            Self::Slow => Script::Writes(in_two(&gate)),
+            Self::AtOnce => Script::replies(WHOLE),
+            Self::Quick => Script::replies(WHOLE).streaming(WHOLE).waiting(&gate),
+            Self::Slow => Script::replies(WHOLE).streaming(BEGINNING).waiting(&gate),
         })
         .await
     }
 }
 
-fn in_two(gate: &Gate) -> Vec<Step> {
-    let rest = WHOLE.strip_prefix(BEGINNING).expect("it begins so");
-    vec![Step::Says(BEGINNING.to_owned()), Step::Waits(gate.clone()), Step::Says(rest.to_owned())]
-}
-
 /// An agent that answers all at once when the gate is open.
 async fn late(gate: &Gate) -> ScriptedAgent {
     let gate = gate.clone();
-    ScriptedAgent::start(move |_, _| Script::Writes(vec![Step::Waits(gate.clone()), Step::Says(WHOLE.to_owned())]))
-        .await
+    ScriptedAgent::start(move |_, _| Script::replies(WHOLE).waiting(&gate)).await
 }
 
 fn between<P: Platform>(platform: &P, agent: &ScriptedAgent, guard: &str) -> GatewayBuilder {
@@ -114,7 +108,7 @@ pub async fn a_deferral_grows_into_the_answer<P: Platform>() {
     let (platform, begin, end) = (P::new().await, Gate::default(), Gate::default());
     let agent = {
         let (begin, end) = (begin.clone(), end.clone());
-        ScriptedAgent::start(move |_, _| Script::Writes([vec![Step::Waits(begin.clone())], in_two(&end)].concat()))
+        ScriptedAgent::start(move |_, _| Script::replies(WHOLE).waiting(&begin).streaming(BEGINNING).waiting(&end))
             .await
     };
     let gateway = between(&platform, &agent, SOON).start().await;

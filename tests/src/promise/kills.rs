@@ -8,7 +8,7 @@ use std::{
 use futures_util::future::join_all;
 
 use super::{Calls, Platform, Said, Trouble, is_answered_once, words};
-use crate::{Gateway, Script, ScriptedAgent, Step};
+use crate::{Gateway, Script, ScriptedAgent};
 
 const PEOPLE: usize = 4;
 
@@ -34,11 +34,11 @@ fn question(kill: usize, person: usize) -> String {
 async fn agent() -> ScriptedAgent {
     ScriptedAgent::start(|call, _| {
         let answer = answer(&call.told());
+        let whole = Script::replies(&answer);
         if call.told().ends_with('0') {
-            return Script::Writes(vec![Step::Says(answer), Step::Takes(WORD)]);
+            return whole.streaming(&answer).taking(WORD);
         }
-        let word = |word: &str| [Step::Says(word.to_owned()), Step::Takes(WORD)];
-        Script::Writes(answer.split_inclusive(' ').flat_map(word).collect())
+        answer.split_inclusive(' ').fold(whole, |script, word| script.streaming(word).taking(WORD))
     })
     .await
 }

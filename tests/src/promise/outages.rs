@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 
 use super::{Calls, Platform, Said, Trouble, finds, is_answered_once, words};
-use crate::{Gate, Gateway, GatewayBuilder, Script, ScriptedAgent, Step, eventually};
+use crate::{Gate, Gateway, GatewayBuilder, Script, ScriptedAgent, eventually};
 
 /// How many people write.
 const PEOPLE: usize = 20;
@@ -77,10 +77,7 @@ async fn heard_after<P: Platform>(outage: Outage, keys: &str) -> Vec<Vec<Said>> 
     let (platform, gate) = (P::new().await, Gate::default());
     let agent = {
         let gate = gate.clone();
-        ScriptedAgent::start(move |call, _| {
-            Script::Writes(vec![Step::Waits(gate.clone()), Step::Says(format!("echo {}", call.told()))])
-        })
-        .await
+        ScriptedAgent::start(move |call, _| Script::replies(&format!("echo {}", call.told())).waiting(&gate)).await
     };
     let gateway = patient(&platform, &agent, keys, outage.faster).start().await;
     let people = join_all((0..PEOPLE).map(|_| platform.person())).await;
@@ -167,8 +164,8 @@ pub async fn what_waits_goes_when_the_token_is_mended<P: Platform>(keys: &str) {
 async fn holding(gate: &Gate) -> ScriptedAgent {
     let gate = gate.clone();
     ScriptedAgent::start(move |call, number| match number {
-        0 => Script::Writes(vec![Step::Waits(gate.clone()), Step::Says("The first.".to_owned())]),
-        _ => Script::Replies(format!("echo {}", call.told())),
+        0 => Script::replies("The first.").waiting(&gate),
+        _ => Script::replies(&format!("echo {}", call.told())),
     })
     .await
 }

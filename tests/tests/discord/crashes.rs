@@ -131,7 +131,7 @@ async fn a_crash_between_two_parts_sends_no_part_twice(#[case] point: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_poisonous_turn_is_quarantined_and_answered() {
     let server = DiscordServer::start().await;
-    let agent = ScriptedAgent::start(|_, _| Script::Replies("never seen".to_owned())).await;
+    let agent = ScriptedAgent::start(|_, _| Script::replies("never seen")).await;
     let mut gateway = between_with(&server, &agent, "streaming = \"off\"").prepare();
     let ada = server.person("Ada").await;
     let chat = ada.direct().await;

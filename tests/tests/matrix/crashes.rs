@@ -115,7 +115,7 @@ async fn a_crash_between_two_parts_sends_no_part_twice(#[case] point: &str) {
 #[tokio::test]
 async fn a_poisonous_turn_is_quarantined_and_answered() {
     let homeserver = Homeserver::shared().await;
-    let agent = ScriptedAgent::start(|_, _| Script::Replies("never seen".to_owned())).await;
+    let agent = ScriptedAgent::start(|_, _| Script::replies("never seen")).await;
     let (builder, user) = patient(homeserver, &agent, QUIET).await;
     let mut gateway = builder.prepare();
 

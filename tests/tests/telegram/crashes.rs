@@ -106,7 +106,7 @@ async fn a_crash_between_two_parts_sends_no_part_twice() {
 async fn killed_again_and_again_no_message_is_lost(#[values(Mode::Polling, Mode::Webhook)] mode: Mode) {
     let double = TelegramDouble::start().await;
     double.webhook_pauses(std::time::Duration::from_millis(50), std::time::Duration::from_millis(500));
-    let agent = ScriptedAgent::start(|call, _| Script::Replies(format!("echo {}", crate::told(call)))).await;
+    let agent = ScriptedAgent::start(|call, _| Script::replies(&format!("echo {}", crate::told(call)))).await;
     let mut gateway = reached_by(mode, &double, &agent);
     gateway.restart().await;
     let people: Vec<_> = (0..10).map(|n| double.person(&format!("Person {n}"))).collect();

@@ -56,6 +56,8 @@ pub enum End {
     },
     /// With an error.
     Fail(String),
+    /// With this status, where it is asked over HTTP; else with an error.
+    Refuse(u16),
     /// With a panic.
     Panic,
     /// Never.
@@ -127,6 +129,12 @@ impl Script {
     #[must_use]
     pub fn fails(why: &str) -> Self {
         Self::ends(End::Fail(why.to_owned()))
+    }
+
+    /// Refuses with this status of HTTP.
+    #[must_use]
+    pub const fn refuses(status: u16) -> Self {
+        Self::ends(End::Refuse(status))
     }
 
     /// Panics.
@@ -322,6 +330,7 @@ impl AgentRuntime for ScriptedAgent {
             End::Outcome(outcome) => Ok(outcome),
             End::Defer { note, within } => Ok(Outcome::Defer { note, due: self.clock.now() + within }),
             End::Fail(why) => Err(AgentError::Failed(why)),
+            End::Refuse(status) => Err(AgentError::Failed(status.to_string())),
             End::Panic => panic!("a bug of the agent's"),
             End::Hang => std::future::pending().await,
         }
