@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 
 use super::{Calls, Platform, Said, Trouble, finds, is_answered_once, words};
-use crate::{Gate, Gateway, GatewayBuilder, Script, ScriptedAgent, eventually};
+use crate::{Gate, GatewayBuilder, Script, ScriptedAgent, eventually};
 
 /// How many people write.
 const PEOPLE: usize = 20;
@@ -42,6 +42,14 @@ impl Default for Outage {
     fn default() -> Self {
         let (calls, trouble) = (Calls::Sending(""), Trouble::BadGateway);
         Self { calls, trouble, arrive: 0, lasts: Duration::from_secs(3), faster: 1 }
+    }
+}
+
+impl Outage {
+    /// Twenty seconds, which pass ten times as fast.
+    #[must_use]
+    pub fn long() -> Self {
+        Self { lasts: Duration::from_secs(20), faster: 10, ..Self::default() }
     }
 }
 
@@ -172,7 +180,7 @@ async fn holding(gate: &Gate) -> ScriptedAgent {
 
 /// A gateway that tells nobody that it takes longer.
 fn patient<P: Platform>(platform: &P, agent: &ScriptedAgent, keys: &str, faster: u32) -> GatewayBuilder {
-    let builder = Gateway::builder().config(&platform.channel(keys)).config(&agent.section());
+    let builder = platform.gateway(keys).config(&agent.section());
     let builder = builder.config("[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\n");
     if faster > 1 { builder.time_passes_faster(faster) } else { builder }
 }
