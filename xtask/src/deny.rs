@@ -21,5 +21,5 @@ pub(crate) fn run(workspace: &Workspace, _: &Arguments) -> Result<()> {
         println!("  {}", error.to_string().lines().last().unwrap_or_default());
         return Ok(());
     }
-    process::show(cargo_deny().args(["--locked", "check", "--disable-fetch", "advisories"]))
+    process::show(cargo_deny().args(["--locked", "--offline", "check", "advisories"]))
 }
