@@ -1,10 +1,10 @@
-//! Agents to talk to: a model server that is not ours, and one that does byte by byte what a test says.
+//! Agents to talk to: a model server that is not ours, and one that does what a test says.
 
 use std::{
+    io,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex},
-    time::Duration,
 };
 
 use axum::{
@@ -14,12 +14,13 @@ use axum::{
     http::{Response, StatusCode, header},
     routing::post,
 };
-use futures_util::{StreamExt, stream};
-use serde_json::{Value, json};
-use tokio::{
-    net::TcpListener,
-    sync::{Notify, watch},
+use futures_util::stream;
+use rejoinder_core::{
+    Outcome,
+    conformance::scripted::{End, Gate, Script, Step},
 };
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, sync::mpsc};
 
 use crate::eventually;
 
@@ -92,52 +93,6 @@ pub(crate) fn counterparts() -> PathBuf {
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/counterparts"), PathBuf::from)
 }
 
-/// What a scripted agent does with a call.
-#[derive(Clone, Debug)]
-pub enum Script {
-    /// Answers with these words.
-    Replies(String),
-    /// Answers with these words once it is released.
-    Holds(Arc<Notify>, String),
-    /// Streams, step by step.
-    Writes(Vec<Step>),
-    /// Begins to stream, and never goes on.
-    Stalls,
-    /// Streams these words, and cuts the connection.
-    CutsOff(String),
-    /// Answers with this status.
-    Fails(u16),
-    /// Calls a tool: its name and arguments.
-    Calls(String, Value),
-}
-
-/// What a scripted agent does next while it streams.
-#[derive(Clone, Debug)]
-pub enum Step {
-    /// Writes these words.
-    Says(String),
-    /// Waits until the test lets it go on.
-    Waits(Gate),
-    /// Takes this long.
-    Takes(Duration),
-}
-
-/// What a scripted agent waits for. Once it is open, it stays open.
-#[derive(Clone, Debug, Default)]
-pub struct Gate(Arc<watch::Sender<bool>>);
-
-impl Gate {
-    /// Lets everybody through, now and later.
-    pub fn opens(&self) {
-        self.0.send_replace(true);
-    }
-
-    async fn is_open(&self) {
-        // It cannot be gone: this is one of its handles.
-        let _ = self.0.subscribe().wait_for(|open| *open).await;
-    }
-}
-
 /// One call that a scripted agent got.
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -169,7 +124,11 @@ struct Shared {
     calls: Mutex<Vec<Call>>,
 }
 
-/// An OpenAI-compatible server in the test's own process, which does what the test says.
+/// The scripted agent behind an OpenAI-compatible server, in the test's own process.
+///
+/// It streams what its script streams, and what of a reply is left at the end: a reply begins with what was streamed. It
+/// calls a tool to react, to defer and to be silent. Before it has streamed anything it sends no headers, and an error is
+/// a status; after that, an error cuts the connection.
 pub struct ScriptedAgent {
     port: u16,
     shared: Arc<Shared>,
@@ -192,21 +151,21 @@ impl ScriptedAgent {
     /// Starts one that answers everything with `words`.
     pub async fn replying(words: &str) -> Self {
         let words = words.to_owned();
-        Self::start(move |_, _| Script::Replies(words.clone())).await
+        Self::start(move |_, _| Script::replies(&words)).await
     }
 
     /// Starts one that says back what it is told.
     pub async fn echoing() -> Self {
-        Self::start(|call, _| Script::Replies(format!("echo {}", call.told()))).await
+        Self::start(|call, _| echo(call)).await
     }
 
     /// Starts one that answers the first call with `words` once it is released, and says back the others.
-    pub async fn holding(words: &str) -> (Self, Arc<Notify>) {
-        let (release, words) = (Arc::new(Notify::new()), words.to_owned());
-        let held = Arc::clone(&release);
+    pub async fn holding(words: &str) -> (Self, Gate) {
+        let (release, words) = (Gate::default(), words.to_owned());
+        let held = release.clone();
         let agent = Self::start(move |call, number| match number {
-            0 => Script::Holds(Arc::clone(&held), words.clone()),
-            _ => Script::Replies(format!("echo {}", call.told())),
+            0 => Script::replies(&words).waiting(&held),
+            _ => echo(call),
         })
         .await;
         (agent, release)
@@ -255,55 +214,91 @@ async fn complete(State(shared): State<Arc<Shared>>, headers: axum::http::Header
         calls.push(call.clone());
         calls.len() - 1
     };
-    match (shared.decide)(&call, number) {
-        Script::Replies(words) => answer(&words),
-        Script::Holds(release, words) => {
-            release.notified().await;
-            answer(&words)
+    perform((shared.decide)(&call, number)).await
+}
+
+/// Says back what it was told.
+fn echo(call: &Call) -> Script {
+    Script::replies(&format!("echo {}", call.told()))
+}
+
+/// What the server does about a script.
+async fn perform(script: Script) -> Response<Body> {
+    let mut steps = script.steps.into_iter().peekable();
+    while let Some(step) = steps.next_if(|step| !matches!(step, Step::Stream(_))) {
+        wait(step).await;
+    }
+    if steps.peek().is_none() {
+        match script.end {
+            End::Hang => return std::future::pending().await,
+            End::Fail(why) => return refusal(StatusCode::INTERNAL_SERVER_ERROR, &why),
+            End::Refuse(status) => return refusal(StatusCode::from_u16(status).expect("a status"), "refused"),
+            _ => {}
         }
-        Script::Writes(steps) => {
-            let written = stream::iter(steps).then(async |step| match step {
-                Step::Says(words) => chunk(&json!({ "content": words }), None),
-                Step::Waits(gate) => {
-                    gate.is_open().await;
-                    String::new()
+    }
+    let (sender, chunks) = mpsc::channel(1);
+    tokio::spawn(async move {
+        let mut streamed = String::new();
+        for step in steps {
+            match step {
+                Step::Stream(text) => {
+                    streamed.push_str(&text);
+                    // Nobody may be listening any more.
+                    let _ = sender.send(Ok(says(&text))).await;
                 }
-                Step::Takes(time) => {
-                    tokio::time::sleep(time).await;
-                    String::new()
-                }
-            });
-            let end = stream::iter([all(&[chunk(&json!({}), Some("stop"))])]);
-            events(Body::from_stream(written.chain(end).map(Ok::<_, std::io::Error>)))
+                step => wait(step).await,
+            }
         }
-        Script::Stalls => {
-            let begun = stream::iter([Ok::<_, std::io::Error>(chunk(&json!({ "content": "I am" }), None))]);
-            events(Body::from_stream(begun.chain(stream::pending())))
+        match last(script.end, &streamed) {
+            Some(last) => drop(sender.send(last).await),
+            None => std::future::pending().await,
         }
-        Script::CutsOff(words) => {
-            let cut = [Ok(chunk(&json!({ "content": words }), None)), Err(std::io::Error::other("cut"))];
-            events(Body::from_stream(stream::iter(cut)))
-        }
-        Script::Fails(status) => Response::builder()
-            .status(StatusCode::from_u16(status).expect("a status"))
-            .body(Body::from(json!({ "error": { "message": "the model exploded: secret detail" } }).to_string()))
-            .expect("a response"),
-        Script::Calls(name, arguments) => {
-            let call = json!({ "tool_calls": [{
-                "index": 0, "id": "call_1", "type": "function",
-                "function": { "name": name, "arguments": arguments.to_string() },
-            }]});
-            events(Body::from(all(&[chunk(&call, None), chunk(&json!({}), Some("tool_calls"))])))
-        }
+    });
+    let chunks = stream::unfold(chunks, async |mut chunks| Some((chunks.recv().await?, chunks)));
+    let response = Response::builder().header(header::CONTENT_TYPE, "text/event-stream");
+    response.body(Body::from_stream(chunks)).expect("a response")
+}
+
+/// A step that nobody sees.
+async fn wait(step: Step) {
+    match step {
+        Step::Take(time) => tokio::time::sleep(time).await,
+        Step::Wait(gate) => gate.passes().await,
+        other => panic!("no model server does this: {other:?}"),
     }
 }
 
-fn answer(words: &str) -> Response<Body> {
-    events(Body::from(all(&[chunk(&json!({ "content": words }), None), chunk(&json!({}), Some("stop"))])))
+/// What comes last, after `streamed`: nothing, when nothing ever does.
+fn last(end: End, streamed: &str) -> Option<io::Result<String>> {
+    let called = |name: &str, arguments: &Value| {
+        let function = json!({ "name": name, "arguments": arguments.to_string() });
+        let call = json!({ "tool_calls": [{ "index": 0, "id": "call_1", "type": "function", "function": function }] });
+        format!("{}{}{DONE}", chunk(&call, None), chunk(&json!({}), Some("tool_calls")))
+    };
+    Some(Ok(match end {
+        End::Outcome(Outcome::Reply(reply)) => {
+            let rest = reply.text.strip_prefix(streamed).expect("a reply begins with what was streamed");
+            let rest = if rest.is_empty() && !streamed.is_empty() { String::new() } else { says(rest) };
+            format!("{rest}{}{DONE}", chunk(&json!({}), Some("stop")))
+        }
+        End::Outcome(Outcome::React(emoji)) => called("react", &json!({ "emoji": emoji })),
+        End::Outcome(Outcome::Silent(reason)) => called("stay_silent", &json!({ "reason": reason })),
+        End::Defer { note, within } => called("defer", &json!({ "note": note, "seconds": within.as_secs() })),
+        End::Fail(why) => return Some(Err(io::Error::other(why))),
+        End::Hang => return None,
+        other => panic!("no model server ends like this: {other:?}"),
+    }))
 }
 
-fn all(chunks: &[String]) -> String {
-    format!("{}data: [DONE]\n\n", chunks.concat())
+const DONE: &str = "data: [DONE]\n\n";
+
+fn refusal(status: StatusCode, message: &str) -> Response<Body> {
+    let body = json!({ "error": { "message": message } }).to_string();
+    Response::builder().status(status).body(Body::from(body)).expect("a response")
+}
+
+fn says(text: &str) -> String {
+    chunk(&json!({ "content": text }), None)
 }
 
 fn chunk(delta: &Value, finish: Option<&str>) -> String {
@@ -312,8 +307,4 @@ fn chunk(delta: &Value, finish: Option<&str>) -> String {
         "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }],
     });
     format!("data: {chunk}\n\n")
-}
-
-fn events(body: Body) -> Response<Body> {
-    Response::builder().header(header::CONTENT_TYPE, "text/event-stream").body(body).expect("a response")
 }

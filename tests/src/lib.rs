@@ -16,9 +16,10 @@ mod hook;
 pub mod promise;
 mod wait;
 
-pub use agent::{Call, Gate, ModelServer, Script, ScriptedAgent, Step};
+pub use agent::{Call, ModelServer, ScriptedAgent};
 pub use browser::Browser;
 pub use chat::Chat;
 pub use gateway::{Gateway, GatewayBuilder};
 pub use hook::{Hook, Reply};
+pub use rejoinder_core::conformance::scripted::{Gate, Script};
 pub use wait::{PATIENCE, eventually};

@@ -1,33 +1,49 @@
 //! What every platform keeps to, told once for all of them: what a person sees when sending goes wrong.
 //!
-//! A platform's tests implement [`Platform`] for its counterpart and run these scenarios. To add a
-//! scenario: a function here that takes a `Platform`, and a test of each platform that calls it.
+//! A platform's tests implement [`Platform`] for its counterpart and run these scenarios, with
+//! [`promise_tests!`](crate::promise_tests) and [`crash_tests!`](crate::crash_tests) those that all platforms share. To
+//! add a scenario: a function here that takes a `Platform`, and a test in one of these macros (`promise/tests.rs`), or in
+//! the tests of the platforms that it is for.
 
 #![expect(clippy::missing_panics_doc, reason = "a scenario panics when what it tells is not so")]
 
+mod crashes;
 mod drafts;
 mod kills;
 mod outages;
 mod parts;
+mod tests;
 
-use std::time::Duration;
+use std::{fmt::Debug, time::Duration};
 
-pub use drafts::{
-    Pace, a_crash_while_the_answer_grows_leaves_one, a_deferral_grows_into_the_answer,
-    a_deferral_whose_response_is_lost_leaves_one, a_draft_whose_response_is_lost_leaves_one,
-    a_process_killed_before_it_noted_its_deferral_leaves_one, a_process_killed_before_it_noted_its_draft_leaves_one,
+pub use crashes::{
+    a_crash_at_any_step_leaves_no_draft_behind, a_crash_at_any_step_loses_nothing_and_answers_once,
+    a_crash_between_two_parts_sends_no_part_twice, a_crash_while_the_answer_grows_leaves_one,
+    a_poisonous_turn_is_quarantined_and_answered,
 };
-pub use kills::killed_again_and_again_while_answers_grow;
+pub use drafts::{
+    Pace, a_deferral_grows_into_the_answer, a_deferral_whose_response_is_lost_leaves_one,
+    a_draft_whose_response_is_lost_leaves_one, a_process_killed_before_it_noted_its_deferral_leaves_one,
+    a_process_killed_before_it_noted_its_draft_leaves_one,
+};
+pub use kills::{killed_again_and_again_every_message_is_answered, killed_again_and_again_while_answers_grow};
 pub use outages::{
     Meanwhile, Outage, twenty_people_are_answered_after_an_outage, twenty_people_are_answered_without_a_label,
     what_waits_goes_when_the_platform_is_back, what_waits_goes_when_the_token_is_mended,
 };
 pub use parts::{End, every_part_of_a_long_answer_is_seen, what_stops_in_the_middle_says_so};
 
+use crate::GatewayBuilder;
+
 /// What stands before what is sent again, because nobody knows whether it arrived.
 const LABEL: &str = "(Sent again, because it may not have arrived.)";
 /// What is said where an answer takes longer.
 const DEFERRAL: &str = "Still working on this.";
+
+/// An answer of an agent's.
+const WHOLE: &str = "one two three four five six";
+/// What it begins with.
+const BEGINNING: &str = "one two three";
 
 /// What goes wrong with a call.
 #[derive(Clone, Copy, Debug)]
@@ -80,8 +96,11 @@ impl Said {
 /// A platform, with an account for the gateway and people who write to it in direct chats.
 #[expect(async_fn_in_trait, reason = "a test awaits them where it calls them")]
 pub trait Platform: Sized {
-    /// Somebody with a direct chat.
+    /// Somebody with a chat.
     type Person;
+
+    /// Where people write, and what else makes a difference to how the gateway hears of it.
+    type Place: Copy + Debug + Default;
 
     /// How much text is surely a part of its own: two such paragraphs do not fit into one message, and one does.
     const PARAGRAPH: usize;
@@ -89,16 +108,21 @@ pub trait Platform: Sized {
     /// Whether what is sent twice is seen once. Where it is not, the second one must say that it is sent again.
     const SHOWS_ONCE: bool;
 
-    /// A platform where all is well.
-    async fn new() -> Self;
+    /// A platform where all is well, and people write in the usual place: a direct chat.
+    async fn new() -> Self {
+        Self::at(Self::Place::default()).await
+    }
 
-    /// The section of the gateway's channel, which lets everybody in, with more keys.
-    fn channel(&self, keys: &str) -> String;
+    /// As [`new`](Self::new), where people write in this place.
+    async fn at(place: Self::Place) -> Self;
 
-    /// Somebody new, whose direct chat the running gateway knows, or will know by what is said there first.
+    /// A gateway with a channel that lets everybody in, with more keys, to be started.
+    fn gateway(&self, keys: &str) -> GatewayBuilder;
+
+    /// Somebody new, whose chat the running gateway knows, or will know by what is said there first.
     async fn person(&self) -> Self::Person;
 
-    /// Says something.
+    /// Says something that is meant for the gateway.
     async fn says(&self, person: &Self::Person, words: &str);
 
     /// What stands in a person's chat from the gateway, oldest first.
@@ -109,6 +133,12 @@ pub trait Platform: Sized {
 
     /// From now on the next `times` such calls (without a number, all until it heals) go wrong.
     async fn fails(&self, calls: Calls, trouble: Trouble, times: Option<u32>);
+
+    /// The process of the gateway has ended, and will be started again.
+    async fn has_crashed(&self) {}
+
+    /// Waits until the platform knows that what was said has arrived.
+    async fn is_acknowledged(&self) {}
 
     /// Nothing goes wrong any more.
     async fn heals(&self);

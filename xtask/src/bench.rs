@@ -31,7 +31,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     if arguments.name.as_deref().is_none_or(|name| matches!(name, "discord" | "matrix")) {
         bench.env("REJOINDER_PYTHON", counterparts::set_up_python(workspace)?);
     }
-    bench.arg("--rejoinder").arg(workspace.binary("release"));
+    bench.arg("--rejoinder").arg(workspace.binary("release", "rejoinder"));
     bench.arg("--folder").arg(workspace.target().join("bench"));
     process::show(bench.args(&arguments.name).args(&arguments.options))
 }

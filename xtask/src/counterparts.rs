@@ -13,11 +13,14 @@ mod faketime;
 mod node;
 mod python;
 mod stamp;
+mod tools;
 
 use std::{
+    collections::BTreeMap,
+    ffi::OsString,
     fs::{self, File},
     io::{self, Write},
-    path::{Path, PathBuf},
+    path::PathBuf,
     time::Instant,
 };
 
@@ -25,13 +28,22 @@ use anyhow::{Context, Result};
 
 use crate::workspace::Workspace;
 
-/// What is set up, in order.
-const STEPS: &[(&str, Step)] =
-    &[("node packages", node::install), PYTHON, ("chromium", chromium::install), ("faketime", faketime::install)];
+/// What is set up for the tests, in order.
+const STEPS: &[(&str, Step)] = &[
+    NEXTEST,
+    ("node packages", node::install),
+    PYTHON,
+    ("chromium", chromium::install),
+    ("faketime", faketime::install),
+];
 
+const NEXTEST: (&str, Step) = ("cargo-nextest", tools::nextest);
 const PYTHON: (&str, Step) = ("python packages", python::install);
 
 type Step = fn(&Places) -> Result<Found>;
+
+/// Environment variables that tell tests where things are.
+pub(crate) type Environment = BTreeMap<&'static str, OsString>;
 
 /// What a step had to do.
 enum Found {
@@ -47,53 +59,38 @@ struct Places {
     tests: PathBuf,
     /// What is pinned for all of them: `tests/counterparts`.
     pinned: PathBuf,
+    /// What is pinned for Cargo: `xtask/tools/requirements.txt`.
+    tools: PathBuf,
     /// Where it is installed: `target/counterparts`.
     installed: PathBuf,
 }
 
-/// All that was set up.
-pub(crate) struct Counterparts {
-    folder: PathBuf,
-    python: PathBuf,
-    chromium: PathBuf,
-    faketime: PathBuf,
-}
-
-impl Counterparts {
-    /// The folder with `node_modules`.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// The Python that has the packages.
-    pub(crate) fn python(&self) -> &Path {
-        &self.python
-    }
-
-    /// The browser.
-    pub(crate) fn chromium(&self) -> &Path {
-        &self.chromium
-    }
-
-    /// The library that changes the time of a process.
-    pub(crate) fn faketime(&self) -> &Path {
-        &self.faketime
-    }
-}
-
-/// Makes sure of everything in [`STEPS`], telling how long each took.
+/// Makes sure of everything in [`STEPS`], telling how long each took, and puts into `environment` where it is.
+/// Gives the `cargo-nextest` that runs the tests.
 ///
 /// # Errors
 ///
 /// When a tool is missing or an installation fails; the message says what to do.
-pub(crate) fn set_up(workspace: &Workspace) -> Result<Counterparts> {
-    let places = make_sure(workspace, STEPS)?;
-    Ok(Counterparts {
-        python: python::path(&places.installed),
-        chromium: chromium::path(),
-        faketime: faketime::path(),
-        folder: places.installed,
-    })
+pub(crate) fn set_up(workspace: &Workspace, environment: &mut Environment) -> Result<PathBuf> {
+    let installed = make_sure(workspace, STEPS)?.installed;
+    environment.insert("REJOINDER_PYTHON", python::path(&installed).into());
+    environment.insert("CHROMIUM", chromium::path().into());
+    environment.insert("REJOINDER_FAKETIME", faketime::path().into());
+    let nextest = tools::path(&installed, "cargo-nextest")?;
+    environment.insert("REJOINDER_COUNTERPARTS", installed.into());
+    Ok(nextest)
+}
+
+/// As [`set_up`], for the clients that judge our doubles.
+///
+/// # Errors
+///
+/// As [`set_up`].
+pub(crate) fn set_up_judges(workspace: &Workspace, environment: &mut Environment) -> Result<PathBuf> {
+    let steps: &[(&str, Step)] = &[NEXTEST, ("judges", python::install_judges)];
+    let installed = make_sure(workspace, steps)?.installed;
+    environment.insert("REJOINDER_PYTHON", python::judges(&installed).into());
+    tools::path(&installed, "cargo-nextest")
 }
 
 /// Makes sure of Python and its packages only, and gives it.
@@ -106,10 +103,21 @@ pub(crate) fn set_up_python(workspace: &Workspace) -> Result<PathBuf> {
     Ok(python::path(&places.installed))
 }
 
+/// Makes sure of `cargo-deny`, and gives it.
+///
+/// # Errors
+///
+/// As [`set_up`].
+pub(crate) fn set_up_deny(workspace: &Workspace) -> Result<PathBuf> {
+    let places = make_sure(workspace, &[("cargo-deny", tools::deny)])?;
+    tools::path(&places.installed, "cargo-deny")
+}
+
 fn make_sure(workspace: &Workspace, steps: &[(&str, Step)]) -> Result<Places> {
     let places = Places {
         tests: workspace.root().join("tests"),
         pinned: workspace.root().join("tests/counterparts"),
+        tools: workspace.root().join("xtask/tools/requirements.txt"),
         installed: workspace.target().join("counterparts"),
     };
     fs::create_dir_all(&places.installed).with_context(|| format!("cannot make {}", places.installed.display()))?;

@@ -1,21 +1,34 @@
-//! Counting what `cargo test` reports.
+//! Counting what the test runners report: cargo-nextest, and `cargo test` for the tests in documentation.
 
 use std::fmt;
 
-/// Sums the results of all test binaries, read line by line.
-///
-/// A binary that dies (an abort, a signal) prints how many tests it runs and then no result: it
-/// counts as one failure, so that it cannot pass for none.
+/// Sums the results of all runs, read line by line, and keeps the names of the tests that failed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     passed: u64,
     failed: u64,
+    names: Vec<String>,
+    has_summary: bool,
     in_a_binary: bool,
 }
 
 impl Tally {
-    /// Takes one line of output.
-    pub(crate) fn read(&mut self, line: &str) {
+    /// Takes one line of cargo-nextest's. What a failed test has printed is among them, and it is no report.
+    pub(crate) fn read_nextest(&mut self, line: &str) {
+        if let Some((run, passed)) = summary(line) {
+            self.passed += passed;
+            self.failed += run.saturating_sub(passed);
+            self.has_summary = true;
+        } else if self.has_summary {
+            self.names.extend(listed_as_failed(line).map(str::to_owned));
+        }
+    }
+
+    /// Takes one line of `cargo test --doc`.
+    ///
+    /// A binary that dies prints how many tests it runs and then no result: it counts as one failure, so that it
+    /// cannot pass for none.
+    pub(crate) fn read_documentation(&mut self, line: &str) {
         if is_start(line) {
             self.end();
             self.in_a_binary = true;
@@ -23,6 +36,8 @@ impl Tally {
             self.passed += passed;
             self.failed += failed;
             self.in_a_binary = false;
+        } else {
+            self.names.extend(failed_in_documentation(line).map(str::to_owned));
         }
     }
 
@@ -39,8 +54,32 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for name in &self.names {
+            writeln!(f, "failed: {name}")?;
+        }
         write!(f, "{} passed, {} failed", self.passed, self.failed)
     }
+}
+
+/// `     Summary [  12.345s] 50 tests run: 48 passed (1 slow), 1 failed, 1 timed out, 3 skipped`: how many ran, and how
+/// many passed. One that was stopped says `12/50 tests run`.
+fn summary(line: &str) -> Option<(u64, u64)> {
+    let (_, counts) = line.trim_start().strip_prefix("Summary [")?.split_once("] ")?;
+    let (run, results) = counts.split_once(" run: ")?;
+    let run = run.split([' ', '/']).next()?.parse().ok()?;
+    let (passed, _) = results.split_once(" passed")?;
+    Some((run, passed.trim().parse().ok()?))
+}
+
+/// `        FAIL [   0.003s] (1/2) the-package::binary the_test`, or `TIMEOUT`, `SIGABRT` and the like.
+fn listed_as_failed(line: &str) -> Option<&str> {
+    let (verdict, rest) = line.trim_start().split_once(" [")?;
+    let is_failure = verdict.chars().all(|letter| letter.is_ascii_uppercase() || letter == ' ')
+        && !matches!(verdict, "PASS" | "SLOW" | "LEAK" | "SKIP");
+    let (_, name) = rest.split_once("] ")?;
+    let name = name.trim_start();
+    let name = if name.starts_with('(') { name.split_once(") ").map_or(name, |(_, name)| name) } else { name };
+    (is_failure && name.contains(' ')).then_some(name.trim())
 }
 
 /// `running 12 tests`
@@ -58,13 +97,18 @@ fn result(line: &str) -> Option<(u64, u64)> {
     Some((count("passed")?, count("failed")?))
 }
 
+/// `test src/lib.rs - thing (line 3) ... FAILED`
+fn failed_in_documentation(line: &str) -> Option<&str> {
+    line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn tally(output: &str) -> String {
+    fn tally(read: fn(&mut Tally, &str), output: &str) -> String {
         let mut tally = Tally::default();
-        output.lines().for_each(|line| tally.read(line));
+        output.lines().for_each(|line| read(&mut tally, line));
         tally.end();
         tally.to_string()
     }
@@ -83,7 +127,7 @@ test c ... FAILED
 
 test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 3 filtered out; finished in 0.01s
 ";
-        assert_eq!(tally(output), "2 passed, 1 failed");
+        assert_eq!(tally(Tally::read_documentation, output), "failed: c\n2 passed, 1 failed");
     }
 
     #[test]
@@ -98,11 +142,37 @@ test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
 
 running 3 tests
 ";
-        assert_eq!(tally(output), "0 passed, 2 failed");
+        assert_eq!(tally(Tally::read_documentation, output), "0 passed, 2 failed");
+    }
+
+    #[test]
+    fn whatever_nextest_does_not_call_passed_has_failed() {
+        let output = "
+        FAIL [   0.010s] (2/5) a-package::binary seen::while_it_runs
+running 1 test
+test one::fails ... FAILED
+────────────
+     Summary [   1.500s] 5 tests run: 2 passed (1 slow), 1 failed, 1 timed out, 1 exec failed, 7 skipped
+        FAIL [   0.010s] (2/5) a-package::binary one::fails
+     SIGABRT [   0.004s] (3/5) a-package::binary two
+     TIMEOUT [  60.010s] (4/5) a-package three
+        SLOW [  60.010s] (5/5) a-package four
+";
+        let said = "failed: a-package::binary one::fails\nfailed: a-package::binary two\nfailed: a-package three\n\
+                    2 passed, 3 failed";
+        assert_eq!(tally(Tally::read_nextest, output), said);
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_counts_what_ran() {
+        let output = "  Summary [   1.5s] 3/9 tests run: 2 passed, 1 failed, 0 skipped";
+        assert_eq!(tally(Tally::read_nextest, output), "2 passed, 1 failed");
     }
 
     #[test]
     fn other_lines_count_nothing() {
-        assert_eq!(tally("running late\ntest result: who knows. maybe\nrunning 3 tests at once"), "0 passed, 0 failed");
+        let output = "running late\ntest result: who knows. maybe\nrunning 3 tests at once\nSummary [ of it";
+        assert_eq!(tally(Tally::read_documentation, output), "0 passed, 0 failed");
+        assert_eq!(tally(Tally::read_nextest, output), "0 passed, 0 failed");
     }
 }

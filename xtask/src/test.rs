@@ -1,70 +1,115 @@
 //! `cargo xtask test`: what the tests need, then the tests.
 
 use std::{
-    io::{self, BufRead, BufReader, Write},
-    process::Stdio,
+    io::{self, BufRead, BufReader, Read, Write},
+    process::{Child, Command, Stdio},
     time::Instant,
 };
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::{counterparts, process, tally::Tally, workspace::Workspace};
+use crate::{
+    counterparts::{self, Environment},
+    homeserver::Homeserver,
+    process,
+    tally::Tally,
+    workspace::Workspace,
+};
+
+/// What every run tests. All that compiles for it passes these (`.ci/run` too), so that nothing is compiled twice.
+const TESTED: [&str; 6] =
+    ["--workspace", "--exclude", "rejoinder-judges", "--features", "rejoinder/crash-points", "--locked"];
+
+/// What judges our doubles.
+const JUDGES: [&str; 3] = ["--package", "rejoinder-judges", "--locked"];
 
 /// Set up what the tests need, then run all tests.
 ///
-/// Needs Node.js 20.15 or newer with npm. What can be installed is installed into target/counterparts, once;
-/// a Python (3.11 or newer), a Chromium or a libfaketime that is missing is installed with apt-get (set
-/// CHROMIUM to the path of one you have to use that instead).
+/// Needs Node.js 20.15 or newer with npm. What can be installed is installed into target/counterparts, once (that
+/// includes cargo-nextest); a Python (3.11 or newer), a Chromium or a libfaketime that is missing is installed with
+/// apt-get (set CHROMIUM to the path of one you have to use that instead).
 ///
-/// The last line is `N passed, N failed`.
+/// The last lines name the tests that failed, and say `N passed, N failed`.
 #[derive(Args)]
 pub(crate) struct Arguments {
     /// Run only the tests whose name contains one of these.
     filters: Vec<String>,
+    /// Run instead the tests in which clients that are not ours judge our Telegram and our Discord.
+    #[arg(long)]
+    judges: bool,
 }
 
 pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
-    let counterparts = counterparts::set_up(workspace)?;
+    let mut environment = Environment::new();
+    let nextest = if arguments.judges {
+        counterparts::set_up_judges(workspace, &mut environment)?
+    } else {
+        counterparts::set_up(workspace, &mut environment)?
+    };
+    let packages: &[&str] = if arguments.judges { &JUDGES } else { &TESTED };
 
-    // The tests start the binary, and `cargo test` alone would not build it. Libraries and tests
-    // are built in the same go, because Cargo picks the features of all it builds together.
-    println!("building the binary and the tests");
-    process::show(workspace.cargo_for_tests("build").args(["--lib", "--bins", "--tests"]))?;
+    // The tests start binaries that they do not depend on. All are built in the same go, because Cargo picks the
+    // features of all it builds together.
+    println!("building the binaries and the tests");
+    let mut build = workspace.cargo();
+    process::show(build.arg("build").args(packages).args(["--lib", "--bins", "--tests"]))?;
 
     let started = Instant::now();
-    let mut cargo = workspace.cargo_for_tests("test");
-    cargo.arg("--no-fail-fast").arg("--").args(&arguments.filters);
-    cargo.env("REJOINDER_BIN", workspace.binary("debug"));
-    cargo.env("REJOINDER_COUNTERPARTS", counterparts.folder());
-    cargo.env("REJOINDER_PYTHON", counterparts.python());
-    cargo.env("CHROMIUM", counterparts.chromium());
-    cargo.env("REJOINDER_FAKETIME", counterparts.faketime());
-    cargo.stdout(Stdio::piped());
-    let mut child = cargo.spawn().map_err(|error| process::not_started(&cargo, error))?;
-    let tally = tee(BufReader::new(child.stdout.take().context("the tests have no output")?))?;
-    let status = child.wait()?;
+    environment.insert("REJOINDER_BIN", workspace.binary("debug", "rejoinder").into());
+    let homeserver = if arguments.judges { None } else { Some(Homeserver::start(workspace, &mut environment)?) };
+    let mut tally = Tally::default();
+    let mut tests = workspace.command(nextest);
+    tests.args(["nextest", "run", "--no-fail-fast", "--no-tests=pass"]).args(packages);
+    tests.args(["--lib", "--bins", "--tests"]).args(&arguments.filters).envs(&environment);
+    let tested = run_nextest(tests, &mut tally);
+    drop(homeserver);
+    let documented = if arguments.judges {
+        Ok(())
+    } else {
+        let mut examples = workspace.cargo();
+        examples.args(["test", "--doc", "--no-fail-fast"]).args(packages).arg("--").args(&arguments.filters);
+        run_documentation(examples, &mut tally)
+    };
 
     println!("\ntests took {:.1} s", started.elapsed().as_secs_f64());
     println!("{tally}");
-    if !status.success() {
-        return Err(process::failed(&cargo, status));
-    }
+    tested.and(documented)?;
     if tally.ran() == 0 {
         bail!("no test ran: no name contains {}", arguments.filters.join(" or "));
     }
     Ok(())
 }
 
-/// Shows the output as it comes, and counts.
-fn tee(mut output: impl BufRead) -> Result<Tally> {
-    let mut tally = Tally::default();
-    let mut line = Vec::new();
+/// Runs cargo-nextest, which reports where errors go.
+fn run_nextest(mut nextest: Command, tally: &mut Tally) -> Result<()> {
+    let mut child = nextest.stderr(Stdio::piped()).spawn().map_err(|error| process::not_started(&nextest, error))?;
+    let output = child.stderr.take().context("the tests have no output")?;
+    show_lines(output, |line| tally.read_nextest(line))?;
+    ended(&nextest, child)
+}
+
+/// Runs `cargo test`, which reports where output goes.
+fn run_documentation(mut cargo: Command, tally: &mut Tally) -> Result<()> {
+    let mut child = cargo.stdout(Stdio::piped()).spawn().map_err(|error| process::not_started(&cargo, error))?;
+    let output = child.stdout.take().context("the tests have no output")?;
+    show_lines(output, |line| tally.read_documentation(line))?;
+    tally.end();
+    ended(&cargo, child)
+}
+
+fn ended(command: &Command, mut child: Child) -> Result<()> {
+    let status = child.wait()?;
+    if status.success() { Ok(()) } else { Err(process::failed(command, status)) }
+}
+
+/// Shows the output as it comes, and gives each line to `read`.
+fn show_lines(output: impl Read, mut read: impl FnMut(&str)) -> Result<()> {
+    let (mut output, mut line) = (BufReader::new(output), Vec::new());
     while output.read_until(b'\n', &mut line)? > 0 {
         io::stdout().write_all(&line)?;
-        tally.read(String::from_utf8_lossy(&line).trim_end());
+        read(String::from_utf8_lossy(&line).trim_end());
         line.clear();
     }
-    tally.end();
-    Ok(tally)
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Where things are, and the one set of features that tests are built with.
+//! Where things are.
 
 use std::{
     env,
@@ -9,9 +9,6 @@ use std::{
 use anyhow::{Context, Result};
 
 use crate::process;
-
-/// Every command that compiles for tests passes these, so that nothing is compiled twice.
-const TEST_FEATURES: [&str; 2] = ["--features", "rejoinder/crash-points"];
 
 /// The folders of this clone.
 pub(crate) struct Workspace {
@@ -46,9 +43,9 @@ impl Workspace {
         &self.target
     }
 
-    /// The `rejoinder` binary of one profile's folder (`debug`, `release`).
-    pub(crate) fn binary(&self, profile: &str) -> PathBuf {
-        self.target.join(profile).join(format!("rejoinder{}", env::consts::EXE_SUFFIX))
+    /// A binary of one profile's folder (`debug`, `release`).
+    pub(crate) fn binary(&self, profile: &str, name: &str) -> PathBuf {
+        self.target.join(profile).join(format!("{name}{}", env::consts::EXE_SUFFIX))
     }
 
     /// `cargo` in the top folder.
@@ -56,16 +53,17 @@ impl Workspace {
         cargo(&self.root)
     }
 
-    /// `cargo <subcommand>` over the whole workspace, as the tests are built.
-    pub(crate) fn cargo_for_tests(&self, subcommand: &str) -> Command {
-        let mut cargo = self.cargo();
-        cargo.args([subcommand, "--workspace", "--locked"]).args(TEST_FEATURES);
-        cargo
+    /// Another program in the top folder.
+    pub(crate) fn command(&self, program: PathBuf) -> Command {
+        without_our_package(Command::new(program), &self.root)
     }
 }
 
 fn cargo(folder: &Path) -> Command {
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    without_our_package(Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into())), folder)
+}
+
+fn without_our_package(mut cargo: Command, folder: &Path) -> Command {
     cargo.current_dir(folder);
     // `cargo run` sets these for xtask. Build scripts that watch them would run again, and their
     // crates compile again, each time a developer goes from `cargo xtask test` to plain Cargo.

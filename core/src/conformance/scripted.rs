@@ -8,7 +8,7 @@ mod channel;
 mod platform;
 
 pub use self::{
-    agent::{Run, Script, ScriptedAgent},
+    agent::{End, Gate, Run, Script, ScriptedAgent, Step},
     channel::{ScriptedChannel, capabilities},
     platform::{Fault, Platform, Post, Seen},
 };

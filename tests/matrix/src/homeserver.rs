@@ -51,16 +51,26 @@ pub struct Account {
 #[derive(Debug)]
 pub struct Homeserver {
     url: String,
-    port: u16,
+    started: Option<Started>,
+}
+
+/// What is ours of a homeserver that this process has started.
+#[derive(Debug)]
+struct Started {
     folder: TempDir,
     process: Option<(Child, ChildStdin)>,
 }
 
 impl Homeserver {
-    /// The one of all tests in this process that need nothing special. Ends with the process.
+    /// The one of all tests that need nothing special: the one at `REJOINDER_HOMESERVER`, which `cargo xtask test`
+    /// starts for all test processes; without that variable, one that this process starts and that ends with it.
     pub async fn shared() -> &'static Self {
         static SHARED: OnceCell<Homeserver> = OnceCell::const_new();
-        SHARED.get_or_init(|| Self::start(Settings::default())).await
+        let find = async || match std::env::var("REJOINDER_HOMESERVER") {
+            Ok(url) => Self { url, started: None },
+            Err(_) => Self::start(Settings::default()).await,
+        };
+        SHARED.get_or_init(find).await
     }
 
     /// Starts one on a free port.
@@ -74,7 +84,8 @@ impl Homeserver {
             .expect("there is a free port")
             .port();
         write_configuration(folder.path(), port, settings);
-        let mut homeserver = Self { url: format!("http://127.0.0.1:{port}"), port, folder, process: None };
+        let started = Some(Started { folder, process: None });
+        let mut homeserver = Self { url: format!("http://127.0.0.1:{port}"), started };
         homeserver.start_again().await;
         homeserver
     }
@@ -82,9 +93,10 @@ impl Homeserver {
     /// Starts it again after [`stop`](Self::stop), with what it had.
     ///
     /// # Panics
-    /// When it does not come up.
+    /// When it does not come up, or another process has started it.
     pub async fn start_again(&mut self) {
-        let folder = self.folder.path();
+        let Started { folder, process: running } = self.started.as_mut().expect("it was started here");
+        let folder = folder.path();
         let output = fs::File::create(folder.join("output.log")).expect("a log can be written");
         let mut process = Command::new(python())
             .args(["-B", "-m", "server.synapse", "-c"])
@@ -96,14 +108,14 @@ impl Homeserver {
             .spawn()
             .unwrap_or_else(|error| panic!("Python does not start: {error}: run `cargo xtask test`"));
         let input = process.stdin.take().expect("the process has an input");
-        self.process = Some((process, input));
+        let (process, _) = running.insert((process, input));
         let (started, client) = (Instant::now(), client());
         while client.get(format!("{}/_matrix/client/versions", self.url)).send().await.is_err() {
-            let ended = self.process.as_mut().and_then(|(process, _)| process.try_wait().ok().flatten());
+            let ended = process.try_wait().ok().flatten();
             assert!(
                 ended.is_none() && started.elapsed() < PATIENCE,
                 "Synapse did not start: {}",
-                fs::read_to_string(self.folder.path().join("output.log")).unwrap_or_default()
+                fs::read_to_string(folder.join("output.log")).unwrap_or_default()
             );
             tokio::time::sleep(std::time::Duration::from_millis(25)).await;
         }
@@ -112,9 +124,10 @@ impl Homeserver {
     /// Stops it, as a crash would.
     ///
     /// # Panics
-    /// When it does not end.
+    /// When it does not end, or another process has started it.
     pub fn stop(&mut self) {
-        if let Some((mut process, input)) = self.process.take() {
+        let started = self.started.as_mut().expect("it was started here");
+        if let Some((mut process, input)) = started.process.take() {
             drop(input);
             process.wait().expect("a process of ours can be waited for");
         }
@@ -124,12 +137,6 @@ impl Homeserver {
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
-    }
-
-    /// Its port.
-    #[must_use]
-    pub const fn port(&self) -> u16 {
-        self.port
     }
 
     /// A new account, whose name begins with `name`.
@@ -211,7 +218,7 @@ impl Homeserver {
 
 impl Drop for Homeserver {
     fn drop(&mut self) {
-        if let Some((mut process, _)) = self.process.take() {
+        if let Some((mut process, _)) = self.started.as_mut().and_then(|started| started.process.take()) {
             // It may have ended by itself.
             let _ = process.kill();
             let _ = process.wait();

@@ -1,16 +1,13 @@
 //! Answers that can be read while they are written: what is shown of them is sent too.
 
-use super::{Calls, DEFERRAL, Platform, Trouble, assert_answered_once, finds, words};
-use crate::{Gate, Gateway, GatewayBuilder, Script, ScriptedAgent, Step, eventually};
+use super::{BEGINNING, Calls, DEFERRAL, Platform, Trouble, WHOLE, assert_answered_once, finds, words};
+use crate::{Gate, Gateway, GatewayBuilder, Script, ScriptedAgent, eventually};
 
 /// Drafts are on unless they are switched off.
 const STREAMING: &str = "streaming = \"edit\"";
 /// Who takes longer than this is told so.
 const SOON: &str = "[guard]\nsoft_deadline = \"1s\"\n";
 const PATIENT: &str = "[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\n";
-
-const BEGINNING: &str = "one two three";
-const WHOLE: &str = "one two three four five six";
 
 /// How an agent writes its answer.
 #[derive(Clone, Copy, Debug)]
@@ -24,31 +21,29 @@ pub enum Pace {
 }
 
 impl Pace {
+    pub(super) fn script(self, gate: &Gate) -> Script {
+        let whole = Script::replies(WHOLE);
+        match self {
+            Self::AtOnce => whole,
+            Self::Quick => whole.streaming(WHOLE).waiting(gate),
+            Self::Slow => whole.streaming(BEGINNING).waiting(gate),
+        }
+    }
+
     async fn agent(self, gate: &Gate) -> ScriptedAgent {
         let gate = gate.clone();
-        ScriptedAgent::start(move |_, _| match self {
-            Self::AtOnce => Script::Replies(WHOLE.to_owned()),
-            Self::Quick => Script::Writes(vec![Step::Says(WHOLE.to_owned()), Step::Waits(gate.clone())]),
-            Self::Slow => Script::Writes(in_two(&gate)),
-        })
-        .await
+        ScriptedAgent::start(move |_, _| self.script(&gate)).await
     }
-}
-
-fn in_two(gate: &Gate) -> Vec<Step> {
-    let rest = WHOLE.strip_prefix(BEGINNING).expect("it begins so");
-    vec![Step::Says(BEGINNING.to_owned()), Step::Waits(gate.clone()), Step::Says(rest.to_owned())]
 }
 
 /// An agent that answers all at once when the gate is open.
 async fn late(gate: &Gate) -> ScriptedAgent {
     let gate = gate.clone();
-    ScriptedAgent::start(move |_, _| Script::Writes(vec![Step::Waits(gate.clone()), Step::Says(WHOLE.to_owned())]))
-        .await
+    ScriptedAgent::start(move |_, _| Script::replies(WHOLE).waiting(&gate)).await
 }
 
 fn between<P: Platform>(platform: &P, agent: &ScriptedAgent, guard: &str) -> GatewayBuilder {
-    Gateway::builder().config(&platform.channel(STREAMING)).config(&agent.section()).config(guard)
+    platform.gateway(STREAMING).config(&agent.section()).config(guard)
 }
 
 /// Waits until somebody is answered and nothing is owed, and checks that there is one answer.
@@ -59,8 +54,8 @@ async fn is_answered_once<P: Platform>(platform: &P, person: &P::Person, gateway
 }
 
 /// The response to the first draft is lost: one message stands.
-pub async fn a_draft_whose_response_is_lost_leaves_one<P: Platform>(pace: Pace) {
-    let (platform, gate) = (P::new().await, Gate::default());
+pub async fn a_draft_whose_response_is_lost_leaves_one<P: Platform>(pace: Pace, place: P::Place) {
+    let (platform, gate) = (P::at(place).await, Gate::default());
     let agent = pace.agent(&gate).await;
     let gateway = between(&platform, &agent, PATIENT).start().await;
     let ada = platform.person().await;
@@ -74,8 +69,8 @@ pub async fn a_draft_whose_response_is_lost_leaves_one<P: Platform>(pace: Pace) 
 }
 
 /// The process is killed when the first draft has arrived, and before it knows: one message stands.
-pub async fn a_process_killed_before_it_noted_its_draft_leaves_one<P: Platform>(pace: Pace) {
-    let (platform, gate) = (P::new().await, Gate::default());
+pub async fn a_process_killed_before_it_noted_its_draft_leaves_one<P: Platform>(pace: Pace, place: P::Place) {
+    let (platform, gate) = (P::at(place).await, Gate::default());
     let agent = pace.agent(&gate).await;
     let mut gateway = between(&platform, &agent, PATIENT).start().await;
     let ada = platform.person().await;
@@ -91,30 +86,13 @@ pub async fn a_process_killed_before_it_noted_its_draft_leaves_one<P: Platform>(
     is_answered_once(&platform, &ada, &gateway).await;
 }
 
-/// The process crashes at a named step of the first draft: one message stands.
-pub async fn a_crash_while_the_answer_grows_leaves_one<P: Platform>(point: &str, pace: Pace) {
-    let (platform, gate) = (P::new().await, Gate::default());
-    let agent = pace.agent(&gate).await;
-    let mut gateway = between(&platform, &agent, PATIENT).prepare();
-
-    gateway.spawn(&[("REJOINDER_CRASH_AT", point)]);
-    gateway.is_ready().await;
-    let ada = platform.person().await;
-    platform.says(&ada, "hello").await;
-    gateway.has_crashed().await;
-    gate.opens();
-    gateway.restart().await;
-
-    is_answered_once(&platform, &ada, &gateway).await;
-}
-
 /// A deferral is on the screen when the agent begins to write: its message becomes what is written, and then the
 /// answer; no second one comes.
-pub async fn a_deferral_grows_into_the_answer<P: Platform>() {
-    let (platform, begin, end) = (P::new().await, Gate::default(), Gate::default());
+pub async fn a_deferral_grows_into_the_answer<P: Platform>(place: P::Place) {
+    let (platform, begin, end) = (P::at(place).await, Gate::default(), Gate::default());
     let agent = {
         let (begin, end) = (begin.clone(), end.clone());
-        ScriptedAgent::start(move |_, _| Script::Writes([vec![Step::Waits(begin.clone())], in_two(&end)].concat()))
+        ScriptedAgent::start(move |_, _| Script::replies(WHOLE).waiting(&begin).streaming(BEGINNING).waiting(&end))
             .await
     };
     let gateway = between(&platform, &agent, SOON).start().await;

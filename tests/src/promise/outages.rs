@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 
 use super::{Calls, Platform, Said, Trouble, finds, is_answered_once, words};
-use crate::{Gate, Gateway, GatewayBuilder, Script, ScriptedAgent, Step, eventually};
+use crate::{Gate, GatewayBuilder, Script, ScriptedAgent, eventually};
 
 /// How many people write.
 const PEOPLE: usize = 20;
@@ -45,6 +45,14 @@ impl Default for Outage {
     }
 }
 
+impl Outage {
+    /// Twenty seconds, which pass ten times as fast.
+    #[must_use]
+    pub fn long() -> Self {
+        Self { lasts: Duration::from_secs(20), faster: 10, ..Self::default() }
+    }
+}
+
 /// Twenty people write, and what is sent to them goes wrong for a while: each is answered, once; what is seen twice
 /// says that it was sent again.
 pub async fn twenty_people_are_answered_after_an_outage<P: Platform>(outage: Outage, keys: &str) {
@@ -77,10 +85,7 @@ async fn heard_after<P: Platform>(outage: Outage, keys: &str) -> Vec<Vec<Said>> 
     let (platform, gate) = (P::new().await, Gate::default());
     let agent = {
         let gate = gate.clone();
-        ScriptedAgent::start(move |call, _| {
-            Script::Writes(vec![Step::Waits(gate.clone()), Step::Says(format!("echo {}", call.told()))])
-        })
-        .await
+        ScriptedAgent::start(move |call, _| Script::replies(&format!("echo {}", call.told())).waiting(&gate)).await
     };
     let gateway = patient(&platform, &agent, keys, outage.faster).start().await;
     let people = join_all((0..PEOPLE).map(|_| platform.person())).await;
@@ -167,15 +172,15 @@ pub async fn what_waits_goes_when_the_token_is_mended<P: Platform>(keys: &str) {
 async fn holding(gate: &Gate) -> ScriptedAgent {
     let gate = gate.clone();
     ScriptedAgent::start(move |call, number| match number {
-        0 => Script::Writes(vec![Step::Waits(gate.clone()), Step::Says("The first.".to_owned())]),
-        _ => Script::Replies(format!("echo {}", call.told())),
+        0 => Script::replies("The first.").waiting(&gate),
+        _ => Script::replies(&format!("echo {}", call.told())),
     })
     .await
 }
 
 /// A gateway that tells nobody that it takes longer.
 fn patient<P: Platform>(platform: &P, agent: &ScriptedAgent, keys: &str, faster: u32) -> GatewayBuilder {
-    let builder = Gateway::builder().config(&platform.channel(keys)).config(&agent.section());
+    let builder = platform.gateway(keys).config(&agent.section());
     let builder = builder.config("[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\n");
     if faster > 1 { builder.time_passes_faster(faster) } else { builder }
 }

@@ -1,7 +1,7 @@
 //! Answers of several messages.
 
 use super::{Calls, Platform, Said, Trouble, finds, words};
-use crate::{Gateway, GatewayBuilder, ScriptedAgent, eventually};
+use crate::{GatewayBuilder, ScriptedAgent, eventually};
 
 /// How many messages the answer is.
 const PARTS: usize = 6;
@@ -29,10 +29,7 @@ async fn agent<P: Platform>() -> ScriptedAgent {
 }
 
 fn between<P: Platform>(platform: &P, agent: &ScriptedAgent, keys: &str) -> GatewayBuilder {
-    Gateway::builder()
-        .config(&platform.channel(keys))
-        .config(&agent.section())
-        .config("[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\n")
+    platform.gateway(keys).config(&agent.section()).config("[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\n")
 }
 
 /// The parts that somebody has heard, oldest first, each with whether it says that it is sent again.

@@ -1,9 +1,8 @@
 //! What a person sees of an answer.
 
 use rejoinder_discord_server::{Channel, DiscordServer, Message, Person};
-use rejoinder_tests::{Gateway, ModelServer, Script, ScriptedAgent};
+use rejoinder_tests::{Gate, Gateway, ModelServer, Script, ScriptedAgent};
 use rstest::rstest;
-use serde_json::json;
 
 use crate::{FAILED, SILENT, between, between_with, discord, finds, hears};
 
@@ -124,7 +123,7 @@ fn reacted(message: &rejoinder_discord_server::Message, emoji: &str) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_reaction_is_the_answer() {
     let server = DiscordServer::start().await;
-    let agent = ScriptedAgent::start(|_, _| Script::Calls("react".to_owned(), json!({ "emoji": "✅" }))).await;
+    let agent = ScriptedAgent::start(|_, _| Script::reacts("✅")).await;
     let gateway = between(&server, &agent).start().await;
     let ada = server.person("Ada").await;
 
@@ -164,9 +163,7 @@ async fn a_long_answer_comes_in_parts_that_fit() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_question_has_buttons(#[values(Place::DirectChat, Place::Server)] place: Place) {
     let server = DiscordServer::start().await;
-    let agent =
-        ScriptedAgent::start(|_, number| Script::Replies(if number == 0 { "" } else { "More it is." }.to_owned()))
-            .await;
+    let agent = ScriptedAgent::start(|_, number| Script::replies(if number == 0 { "" } else { "More it is." })).await;
     let ask = "silent = [{ clarify = \"what_next\" }]\n";
     let ladder = format!("[guard.ladder.discord.direct]\n{ask}[guard.ladder.discord.group]\n{ask}");
     let gateway = between(&server, &agent).config(&ladder).start().await;
@@ -188,9 +185,7 @@ async fn a_question_has_buttons(#[values(Place::DirectChat, Place::Server)] plac
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_question_is_answered_once() {
     let server = DiscordServer::start().await;
-    let agent =
-        ScriptedAgent::start(|_, number| Script::Replies(if number == 0 { "" } else { "More it is." }.to_owned()))
-            .await;
+    let agent = ScriptedAgent::start(|_, number| Script::replies(if number == 0 { "" } else { "More it is." })).await;
     let ladder = "[guard.ladder.discord.group]\nsilent = [{ clarify = \"what_next\" }]\n";
     let gateway = between(&server, &agent).config(ladder).start().await;
     let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
@@ -245,7 +240,7 @@ async fn what_is_said_meanwhile_is_answered_in_order() {
     agent.called(1).await;
     ada.dm("two").await;
     ada.dm("three").await;
-    release.notify_one();
+    release.lets_one_through();
     hears(&server, &ada.direct().await, "echo three").await;
 
     gateway.settles().await;
@@ -268,7 +263,7 @@ async fn an_edit_amends_what_waits() {
     // Events come in order: once Bob is answered, the edit is in.
     bob.dm("are you there?").await;
     hears(&server, &bob.direct().await, "echo are you there?").await;
-    release.notify_one();
+    release.lets_one_through();
     hears(&server, &ada.direct().await, "echo two").await;
 
     gateway.settles().await;
@@ -298,13 +293,12 @@ async fn an_edit_of_what_is_answered_is_not_answered_again() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn typing_ends_with_the_turn() {
     let server = DiscordServer::start().await;
-    let (held, never) =
-        (std::sync::Arc::new(tokio::sync::Notify::new()), std::sync::Arc::new(tokio::sync::Notify::new()));
+    let (held, never) = (Gate::default(), Gate::default());
     let agent = {
         let (held, never) = (held.clone(), never.clone());
         ScriptedAgent::start(move |call, _| {
             let release = if call.told().contains("Bob") { &never } else { &held };
-            Script::Holds(release.clone(), "done".to_owned())
+            Script::replies("done").waiting(&release)
         })
         .await
     };
@@ -318,7 +312,7 @@ async fn typing_ends_with_the_turn() {
 
     ada.dm("hello").await;
     server.until("it goes on typing", async || (server.typing(&hers).await >= 3).then_some(())).await;
-    held.notify_one();
+    held.lets_one_through();
     hears(&server, &hers, "done").await;
     gateway.settles().await;
     let typed = server.typing(&hers).await;
@@ -326,7 +320,7 @@ async fn typing_ends_with_the_turn() {
     server.until("it types to Bob", async || (server.typing(&his).await >= 3).then_some(())).await;
 
     assert_eq!(server.typing(&hers).await, typed, "it types on although all is said");
-    never.notify_one();
+    never.lets_one_through();
     hears(&server, &his, "done").await;
     gateway.settles().await;
 }
@@ -360,7 +354,7 @@ async fn a_prompt_that_was_deleted_is_answered_all_the_same() {
     let asked = ada.mentions(&general, "are you there?").await;
     agent.called(1).await;
     ada.deletes(&asked).await;
-    release.notify_one();
+    release.lets_one_through();
     hears(&server, &general, "Here.").await;
 
     gateway.settles().await;

@@ -18,7 +18,7 @@ async fn a_deferral_becomes_the_answer() {
 
     ada.dm("hello").await;
     let deferral = hears(&server, &chat, DEFERRAL).await;
-    release.notify_one();
+    release.lets_one_through();
     let answer = hears(&server, &chat, "At last.").await;
 
     gateway.settles().await;
@@ -38,7 +38,7 @@ async fn a_deferral_that_was_deleted_is_followed_by_the_answer() {
     let asked = ada.mentions(&general, "hello").await;
     let deferral = hears(&server, &general, DEFERRAL).await;
     moderator.deletes(&deferral).await;
-    release.notify_one();
+    release.lets_one_through();
     let answer = hears(&server, &general, "At last.").await;
 
     gateway.settles().await;
@@ -51,8 +51,8 @@ async fn a_deferral_that_was_deleted_is_followed_by_the_answer() {
 async fn a_stall_becomes_the_fallback() {
     let server = DiscordServer::start().await;
     let agent = ScriptedAgent::start(|_, number| match number {
-        0 => Script::Stalls,
-        _ => Script::Replies("The next one.".to_owned()),
+        0 => Script::hangs().streaming("I am"),
+        _ => Script::replies("The next one."),
     })
     .await;
     let deadlines = "[guard]\nsoft_deadline = \"1s\"\nhard_deadline = \"4s\"\n";
@@ -87,7 +87,7 @@ async fn everybody_in_line_is_told_and_answered() {
             (said.iter().filter(|text| *text == DEFERRAL).count() == 2).then_some(())
         })
         .await;
-    release.notify_one();
+    release.lets_one_through();
     let to_ada = hears(&server, &general, "the first").await;
     let to_bob = crate::finds(&server, &general, "Bob's", |message| message.content.starts_with("echo")).await;
 

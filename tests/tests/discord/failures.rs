@@ -115,7 +115,7 @@ async fn an_edit_that_was_lost_is_done_again() {
     ada.dm("hello").await;
     let deferral = hears(&server, &chat, DEFERRAL).await;
     server.fault(Fault::on("PATCH", "/channels/*/messages/*").executed_then_dropped()).await;
-    release.notify_one();
+    release.lets_one_through();
     hears(&server, &chat, "At last.").await;
     gateway.settles().await;
 
@@ -140,7 +140,7 @@ async fn a_permission_that_is_lost_ends_visibly(#[case] permission: &str, #[case
     ada.mentions(&general, "one").await;
     agent.called(1).await;
     general.denies(&[permission]).await;
-    release.notify_one();
+    release.lets_one_through();
     eventually("it is given up", async || (gateway.undeliverable() == 1).then_some(())).await;
     let explained = gateway.explain(&gateway.only_turn());
     let tried = server.calls_to("POST", "/messages").await.len();
@@ -185,7 +185,7 @@ async fn a_channel_that_is_deleted_holds_up_nobody() {
     ada.mentions(&doomed, "one").await;
     agent.called(1).await;
     doomed.is_deleted().await;
-    release.notify_one();
+    release.lets_one_through();
     eventually("it is given up", async || (gateway.undeliverable() == 1).then_some(())).await;
     ada.mentions(&general, "two").await;
     server.until_said(&general, 1).await;

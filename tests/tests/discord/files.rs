@@ -11,7 +11,7 @@ const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0
 /// A gateway with an agent that can see, and counts.
 async fn seeing(keys: &str) -> (DiscordServer, ScriptedAgent, Gateway) {
     let server = DiscordServer::start().await;
-    let agent = ScriptedAgent::start(|_, number| Script::Replies(format!("answer {number}"))).await;
+    let agent = ScriptedAgent::start(|_, number| Script::replies(&format!("answer {number}"))).await;
     let gateway =
         Gateway::builder().config(&discord(&server, keys)).config(&agent.section_with("images = true")).start().await;
     (server, agent, gateway)

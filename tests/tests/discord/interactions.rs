@@ -69,7 +69,7 @@ async fn a_command_whose_agent_takes_almost_three_seconds_is_answered_in_place()
     let noticed = acknowledged(&scene.server, &asked).await;
     agent.called(1).await;
     waits.await;
-    release.notify_one();
+    release.lets_one_through();
 
     scene.is_answered_in_place(&asked, "At 2.9 s.").await;
     gateway.settles().await;
@@ -148,7 +148,7 @@ async fn an_answer_after_sixteen_minutes_comes_in_the_channel() {
     agent.called(1).await;
     scene.server.advance(Duration::from_mins(16)).await;
     gateway.calendar_jumps(16 * 60);
-    release.notify_one();
+    release.lets_one_through();
     hears(&scene.server, &scene.general, "At last.").await;
 
     gateway.settles().await;
@@ -172,7 +172,7 @@ async fn a_deferral_in_the_place_of_the_notice_becomes_the_answer(#[case] minute
     scene.is_answered_in_place(&asked, DEFERRAL).await;
     scene.server.advance(Duration::from_mins(minutes.into())).await;
     gateway.calendar_jumps(i64::from(minutes) * 60);
-    release.notify_one();
+    release.lets_one_through();
 
     scene.is_answered_in_place(&asked, "At last.").await;
     gateway.settles().await;
@@ -212,7 +212,7 @@ async fn a_private_answer_after_sixteen_minutes_comes_in_the_direct_chat() {
     agent.called(1).await;
     scene.server.advance(Duration::from_mins(16)).await;
     gateway.calendar_jumps(16 * 60);
-    release.notify_one();
+    release.lets_one_through();
     hears(&scene.server, &scene.ada.direct().await, "At last.").await;
 
     gateway.settles().await;

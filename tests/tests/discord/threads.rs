@@ -80,7 +80,7 @@ async fn a_mention_can_be_answered_in_a_thread_of_its_own() {
     let asked = ada.mentions(&general, "where to?").await;
     let thread = thread_of(&server, &general, &asked).await;
     let deferral = hears(&server, &thread, DEFERRAL).await;
-    release.notify_one();
+    release.lets_one_through();
     let answer = hears(&server, &thread, "At last.").await;
     ada.says(&thread, "and how?").await;
     hears(&server, &thread, "echo Ada: and how?").await;

@@ -1,11 +1,8 @@
 //! Whatever the agent does, the turn ends in one signal, and `explain` says why.
 
-use std::sync::Arc;
-
-use rejoinder_tests::{Gateway, ModelServer, Reply, Script, ScriptedAgent};
+use rejoinder_tests::{Gate, Gateway, ModelServer, Reply, Script, ScriptedAgent};
 use reqwest::StatusCode;
 use serde_json::json;
-use tokio::sync::Notify;
 
 use crate::{TOKEN, hook};
 
@@ -56,7 +53,7 @@ async fn a_silence_marker_is_silence_and_never_shown() {
 /// A7, C1: thoughts and markers as models write them. A hook gives the words as they are.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn thoughts_and_markers_are_taken_out() {
-    let agent = ScriptedAgent::start(|call, _| Script::Replies(call.told())).await;
+    let agent = ScriptedAgent::start(|call, _| Script::replies(&call.told())).await;
     let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
 
     for (said, words) in [
@@ -124,7 +121,7 @@ async fn a_stream_that_is_cut_off_is_no_answer() {
 /// A9.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_stream_that_stalls_ends_in_one_fallback() {
-    let agent = ScriptedAgent::start(|_, _| Script::Stalls).await;
+    let agent = ScriptedAgent::start(|_, _| Script::hangs().streaming("I am")).await;
     let gateway = Gateway::builder()
         .config(&hook(""))
         .config(&agent.section_with("first_token_timeout = \"1s\"\nidle_timeout = \"1s\""))
@@ -167,8 +164,8 @@ async fn a_stall_past_the_soft_deadline_is_deferred_and_then_answered() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_by_tool_is_paid_by_the_next_run() {
     let agent = ScriptedAgent::start(|_, number| match number {
-        0 => Script::Calls("defer".to_owned(), json!({ "note": "Give me a second.", "seconds": 1 })),
-        _ => Script::Replies("Now I know.".to_owned()),
+        0 => Script::defers(Some("Give me a second."), std::time::Duration::from_secs(1)),
+        _ => Script::replies("Now I know."),
     })
     .await;
     let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
@@ -197,7 +194,7 @@ async fn an_agent_that_cannot_be_reached_ends_in_one_fallback() {
 /// A11, B14.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_fallback_speaks_the_operators_words() {
-    let agent = ScriptedAgent::start(|_, _| Script::Fails(500)).await;
+    let agent = ScriptedAgent::start(|_, _| Script::fails("the model exploded: secret detail")).await;
     let gateway = Gateway::builder()
         .config(&hook(""))
         .config(&agent.section())
@@ -227,12 +224,12 @@ async fn a_silent_agent_hands_the_turn_to_the_orchestrator() {
 /// B1: what waits in line is deferred at most, and gets its own answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_turn_that_waits_in_line_is_deferred_and_then_answered() {
-    let release = Arc::new(Notify::new());
+    let release = Gate::default();
     let agent = {
-        let release = Arc::clone(&release);
+        let release = release.clone();
         ScriptedAgent::start(move |_, number| match number {
-            0 => Script::Holds(Arc::clone(&release), "first".to_owned()),
-            _ => Script::Replies("second".to_owned()),
+            0 => Script::replies("first").waiting(&release),
+            _ => Script::replies("second"),
         })
         .await
     };
@@ -241,7 +238,7 @@ async fn a_turn_that_waits_in_line_is_deferred_and_then_answered() {
 
     let first = Reply::of(hook.said_in("line", "one").header("Prefer", "wait=1")).await;
     let second = Reply::of(hook.said_in("line", "two").header("Prefer", "wait=1")).await;
-    release.notify_one();
+    release.lets_one_through();
 
     assert_eq!((first.state(), second.state()), ("deferred", "deferred"));
     assert_eq!(hook.comes_to_rest(&first.turn()).await.words(), "first");

@@ -1,12 +1,8 @@
 //! The chat page, in a real browser.
 
-use std::sync::Arc;
-
-use rejoinder_tests::{Browser, Call, Gateway, ModelServer, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Browser, Call, Gate, Gateway, ModelServer, Script, ScriptedAgent, eventually};
 use reqwest::{StatusCode, header};
 use rstest::rstest;
-use serde_json::json;
-use tokio::sync::Notify;
 
 /// What the agent was told last. What has no words between it is one message to a model.
 fn last_said(call: &Call) -> String {
@@ -38,16 +34,16 @@ async fn a_conversation_is_seen_as_it_is_written_and_found_again() {
 /// B10, B13: the person sees one bubble for one turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_becomes_the_answer_in_its_place() {
-    let release = Arc::new(Notify::new());
+    let release = Gate::default();
     let agent = {
-        let release = Arc::clone(&release);
-        ScriptedAgent::start(move |_, _| Script::Holds(Arc::clone(&release), "There are 42 pages.".to_owned())).await
+        let release = release.clone();
+        ScriptedAgent::start(move |_, _| Script::replies("There are 42 pages.").waiting(&release)).await
     };
     let gateway = chat(&agent, "[guard]\nsoft_deadline = \"1s\"\n").await;
     let mut browser = Browser::follows("deferral", &gateway.url());
 
     browser.is_at("deferred").await;
-    release.notify_one();
+    release.lets_one_through();
     browser.goes_on().await;
 
     browser.is_content().await;
@@ -57,15 +53,15 @@ async fn a_deferral_becomes_the_answer_in_its_place() {
 /// D1, E6: what was missed is shown once; what was written meanwhile is sent once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_page_outlives_a_killed_gateway_and_a_lost_network() {
-    let (never, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (never, release) = (Gate::default(), Gate::default());
     let agent = {
-        let release = Arc::clone(&release);
+        let release = release.clone();
         ScriptedAgent::start(move |call, number| {
             let answer = format!("answer to: {}", last_said(call));
             match number {
-                0 => Script::Holds(Arc::clone(&never), "the first run".to_owned()),
-                3 => Script::Holds(Arc::clone(&release), answer),
-                _ => Script::Replies(answer),
+                0 => Script::replies("the first run").waiting(&never),
+                3 => Script::replies(&answer).waiting(&release),
+                _ => Script::replies(&answer),
             }
         })
         .await
@@ -84,7 +80,7 @@ async fn a_page_outlives_a_killed_gateway_and_a_lost_network() {
     eventually("the agent runs", async || (agent.calls().len() == 4).then_some(())).await;
     browser.goes_on().await;
     browser.is_at("without a network").await;
-    release.notify_one();
+    release.lets_one_through();
     eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
     browser.goes_on().await;
 
@@ -119,7 +115,7 @@ async fn what_is_said_around_a_crash_is_said_once(#[case] point: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_empty_answer_becomes_a_question_with_buttons() {
     let agent = ScriptedAgent::start(|call, _| {
-        Script::Replies(if last_said(call) == "Tell me more" { "There is more to tell." } else { "" }.to_owned())
+        Script::replies(if last_said(call) == "Tell me more" { "There is more to tell." } else { "" })
     })
     .await;
     let gateway = chat(&agent, "").await;
@@ -132,7 +128,7 @@ async fn an_empty_answer_becomes_a_question_with_buttons() {
 /// A7: no bubble is empty, and no words are swallowed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn emptiness_is_judged_on_what_is_shown() {
-    let agent = ScriptedAgent::start(|call, _| Script::Replies(last_said(call))).await;
+    let agent = ScriptedAgent::start(|call, _| Script::replies(&last_said(call))).await;
     let gateway = chat(&agent, "").await;
 
     Browser::follows("unseen", &gateway.url()).is_content().await;
@@ -141,10 +137,10 @@ async fn emptiness_is_judged_on_what_is_shown() {
 /// D18.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_stop_button_calls_off_what_runs() {
-    let never = Arc::new(Notify::new());
+    let never = Gate::default();
     let agent = ScriptedAgent::start(move |_, number| match number {
-        0 => Script::Holds(Arc::clone(&never), "too late".to_owned()),
-        _ => Script::Replies("The end.".to_owned()),
+        0 => Script::replies("too late").waiting(&never),
+        _ => Script::replies("The end."),
     })
     .await;
     let gateway = chat(&agent, "").await;
@@ -247,18 +243,16 @@ Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaf
 /// Both widths, both themes; what the screenshots of the documents are made of.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_page_fits_and_can_be_read_on_every_device() {
-    let release = Arc::new(Notify::new());
+    let release = Gate::default();
     let agent = {
-        let release = Arc::clone(&release);
+        let release = release.clone();
         ScriptedAgent::start(move |call, _| match &*last_said(call) {
-            said if said.starts_with("Four of us") => Script::Replies(RISOTTO.to_owned()),
-            said if said.contains("half past seven") => Script::Replies(WHEN.to_owned()),
-            said if said.starts_with("Perfect") => Script::Calls("react".to_owned(), json!({ "emoji": "❤️" })),
-            said if said.contains("set it up") => Script::Replies(SET_UP.to_owned()),
-            said if said.contains("Sunday") => {
-                Script::Holds(Arc::clone(&release), "Sunday at one, by the window.".to_owned())
-            }
-            _ => Script::Replies(String::new()),
+            said if said.starts_with("Four of us") => Script::replies(RISOTTO),
+            said if said.contains("half past seven") => Script::replies(WHEN),
+            said if said.starts_with("Perfect") => Script::reacts("❤️"),
+            said if said.contains("set it up") => Script::replies(SET_UP),
+            said if said.contains("Sunday") => Script::replies("Sunday at one, by the window.").waiting(&release),
+            _ => Script::replies(""),
         })
         .await
     };
@@ -267,7 +261,7 @@ async fn the_page_fits_and_can_be_read_on_every_device() {
     let mut browser = Browser::follows("looks", &gateway.url());
 
     browser.is_at("looked at").await;
-    release.notify_one();
+    release.lets_one_through();
     browser.goes_on().await;
 
     browser.is_content().await;

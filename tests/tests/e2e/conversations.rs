@@ -1,9 +1,6 @@
 //! Conversations, their memory, and the gateway's own commands.
 
-use std::sync::Arc;
-
-use rejoinder_tests::{Gateway, Reply, Script, ScriptedAgent, eventually};
-use tokio::sync::Notify;
+use rejoinder_tests::{Gate, Gateway, Reply, Script, ScriptedAgent, eventually};
 
 use crate::{TOKEN, hook};
 
@@ -19,7 +16,7 @@ fn said_to_the_model(call: &rejoinder_tests::Call) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_agent_remembers_its_conversation_and_only_that() {
-    let agent = ScriptedAgent::start(|_, number| Script::Replies(format!("answer {number}"))).await;
+    let agent = ScriptedAgent::start(|_, number| Script::replies(&format!("answer {number}"))).await;
     let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
     let hook = gateway.hook("test", TOKEN);
 
@@ -36,7 +33,7 @@ async fn the_agent_remembers_its_conversation_and_only_that() {
 /// The session survives a restart; `/new` starts another one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn memory_survives_a_restart_and_ends_with_new() {
-    let agent = ScriptedAgent::start(|_, number| Script::Replies(format!("answer {number}"))).await;
+    let agent = ScriptedAgent::start(|_, number| Script::replies(&format!("answer {number}"))).await;
     let mut gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
     let hook = gateway.hook("test", TOKEN);
 
@@ -70,8 +67,8 @@ async fn options_in_a_text_are_only_text() {
 /// B3, D12, D18: what runs and what waits is called off at once, and the command is answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn stop_calls_off_what_runs_and_what_waits() {
-    let never = Arc::new(Notify::new());
-    let agent = ScriptedAgent::start(move |_, _| Script::Holds(Arc::clone(&never), "too late".to_owned())).await;
+    let never = Gate::default();
+    let agent = ScriptedAgent::start(move |_, _| Script::replies("too late").waiting(&never)).await;
     let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;
     let hook = gateway.hook("test", TOKEN);
     let leave = async |message: &str| Reply::of(hook.said_in("desk", message).header("Prefer", "wait=0")).await;
@@ -92,7 +89,7 @@ async fn stop_calls_off_what_runs_and_what_waits() {
 async fn many_turns_in_one_conversation_are_answered_one_by_one() {
     let agent = ScriptedAgent::start(|call, _| {
         let said = said_to_the_model(call);
-        Script::Replies(said.last().expect("a message").replace("user: ", "echo "))
+        Script::replies(&said.last().expect("a message").replace("user: ", "echo "))
     })
     .await;
     let gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;

@@ -1,11 +1,10 @@
 //! `kill -9` at every step: what was accepted is answered once, and the caller who asks again with the
 //! same key gets that answer.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
-use rejoinder_tests::{Gateway, Reply, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Gate, Gateway, Reply, Script, ScriptedAgent, eventually};
 use rstest::rstest;
-use tokio::sync::Notify;
 
 use crate::{TOKEN, hook};
 
@@ -19,7 +18,7 @@ use crate::{TOKEN, hook};
 #[case::claimed_before_the_caller_is_told("after_commit:1", 1)]
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_crash_at_any_step_leaves_one_answer(#[case] point: &str, #[case] runs: usize) {
-    let agent = ScriptedAgent::start(|_, number| Script::Replies(format!("answer {number}"))).await;
+    let agent = ScriptedAgent::start(|_, number| Script::replies(&format!("answer {number}"))).await;
     let mut gateway = Gateway::builder().config(&hook("")).config(&agent.section()).prepare();
     let hook = gateway.hook("test", TOKEN);
     let ask = || hook.message("hello").header("Idempotency-Key", "the same");
@@ -43,12 +42,12 @@ async fn a_crash_at_any_step_leaves_one_answer(#[case] point: &str, #[case] runs
 /// D1: a caller who does not ask again finds the answer all the same.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_turn_that_was_accepted_is_answered_after_a_crash() {
-    let release = Arc::new(Notify::new());
+    let release = Gate::default();
     let agent = {
-        let release = Arc::clone(&release);
+        let release = release.clone();
         ScriptedAgent::start(move |_, number| match number {
-            0 => Script::Holds(Arc::clone(&release), "the first run".to_owned()),
-            _ => Script::Replies("the second run".to_owned()),
+            0 => Script::replies("the first run").waiting(&release),
+            _ => Script::replies("the second run"),
         })
         .await
     };
@@ -68,10 +67,10 @@ async fn a_turn_that_was_accepted_is_answered_after_a_crash() {
 /// D1: a deferral is a debt that outlives the process.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_is_paid_after_a_crash() {
-    let never = Arc::new(Notify::new());
+    let never = Gate::default();
     let agent = ScriptedAgent::start(move |_, number| match number {
-        0 => Script::Holds(Arc::clone(&never), "never".to_owned()),
-        _ => Script::Replies("paid".to_owned()),
+        0 => Script::replies("never").waiting(&never),
+        _ => Script::replies("paid"),
     })
     .await;
     let mut gateway = Gateway::builder().config(&hook("")).config(&agent.section()).start().await;

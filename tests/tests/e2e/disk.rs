@@ -1,22 +1,19 @@
 //! A disk that takes nothing any more: nothing is accepted that could be lost, nothing accepted is lost,
 //! and the gateway recovers by itself.
 
-use std::sync::Arc;
-
-use rejoinder_tests::{Gateway, Reply, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Gate, Gateway, Reply, Script, ScriptedAgent, eventually};
 use reqwest::StatusCode;
-use tokio::sync::Notify;
 
 use crate::{TOKEN, hook};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_full_disk_refuses_new_turns_and_loses_no_accepted_one() {
-    let release = Arc::new(Notify::new());
+    let release = Gate::default();
     let agent = {
-        let release = Arc::clone(&release);
+        let release = release.clone();
         ScriptedAgent::start(move |_, number| match number {
-            0 => Script::Holds(Arc::clone(&release), "kept safe".to_owned()),
-            _ => Script::Replies("room again".to_owned()),
+            0 => Script::replies("kept safe").waiting(&release),
+            _ => Script::replies("room again"),
         })
         .await
     };
@@ -28,7 +25,7 @@ async fn a_full_disk_refuses_new_turns_and_loses_no_accepted_one() {
 
     gateway.fills_its_disk();
     let refused = Reply::of(hook.message("too much").header("Idempotency-Key", "later")).await;
-    release.notify_one();
+    release.lets_one_through();
     let not_ready =
         eventually("it is not ready", async || Some(ready().await).filter(|status| !status.is_success())).await;
     gateway.has_room_again();

@@ -1,10 +1,8 @@
 //! A turn over HTTP.
 
-use rejoinder_tests::{Gateway, Reply, Script, ScriptedAgent};
+use rejoinder_tests::{Gate, Gateway, Reply, Script, ScriptedAgent};
 use reqwest::StatusCode;
 use serde_json::json;
-use std::sync::Arc;
-use tokio::sync::Notify;
 
 use crate::{TOKEN, hook};
 
@@ -32,7 +30,7 @@ async fn a_question_is_answered_in_the_response() {
 async fn plain_text_and_forms_are_turns_too() {
     let agent = ScriptedAgent::start(|call, _| {
         let said = call.body["messages"].as_array().and_then(|messages| messages.last()).cloned();
-        Script::Replies(format!("heard {}", said.expect("a message")["content"]))
+        Script::replies(&format!("heard {}", said.expect("a message")["content"]))
     })
     .await;
     let gateway = gateway(&agent).await;
@@ -75,16 +73,16 @@ async fn whoever_does_not_wait_finds_the_answer_at_the_result_url() {
 /// A10, G2, M2.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_slow_answer_is_deferred_within_the_wait_and_then_paid() {
-    let release = Arc::new(Notify::new());
+    let release = Gate::default();
     let agent = {
-        let release = Arc::clone(&release);
-        ScriptedAgent::start(move |_, _| Script::Holds(Arc::clone(&release), "It took a while.".to_owned())).await
+        let release = release.clone();
+        ScriptedAgent::start(move |_, _| Script::replies("It took a while.").waiting(&release)).await
     };
     let gateway = gateway(&agent).await;
     let hook = gateway.hook("test", TOKEN);
 
     let deferred = Reply::of(hook.message("hard question").header("Prefer", "wait=1")).await;
-    release.notify_one();
+    release.lets_one_through();
     let location = deferred.headers["location"].to_str().unwrap().to_owned();
     let result = hook.comes_to_rest(&deferred.turn()).await;
 
@@ -97,7 +95,7 @@ async fn a_slow_answer_is_deferred_within_the_wait_and_then_paid() {
 /// E6, E8.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_repeated_key_gives_the_first_answer_again() {
-    let agent = ScriptedAgent::start(|_, number| Script::Replies(format!("answer {number}"))).await;
+    let agent = ScriptedAgent::start(|_, number| Script::replies(&format!("answer {number}"))).await;
     let gateway = gateway(&agent).await;
     let hook = gateway.hook("test", TOKEN);
     let ask = |message: &str| Reply::of(hook.message(message).header("Idempotency-Key", "once"));
@@ -116,7 +114,7 @@ async fn a_repeated_key_gives_the_first_answer_again() {
 /// E6.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn calls_with_one_key_at_once_are_one_turn() {
-    let agent = ScriptedAgent::start(|_, number| Script::Replies(format!("answer {number}"))).await;
+    let agent = ScriptedAgent::start(|_, number| Script::replies(&format!("answer {number}"))).await;
     let gateway = gateway(&agent).await;
     let hook = gateway.hook("test", TOKEN);
     let calls = (0..16).map(|_| Reply::of(hook.message("hello").header("Idempotency-Key", "at once")));

@@ -7,9 +7,8 @@ use std::{
 };
 
 use futures_util::{StreamExt, future::join_all, stream::FuturesUnordered};
-use rejoinder_tests::{Gateway, GatewayBuilder, Hook, Reply, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Gate, Gateway, GatewayBuilder, Hook, Reply, Script, ScriptedAgent, eventually};
 use reqwest::StatusCode;
-use tokio::sync::Notify;
 
 use crate::{TOKEN, hook};
 
@@ -28,7 +27,7 @@ fn machine(number: u8) -> IpAddr {
 }
 
 fn failing() -> impl Future<Output = ScriptedAgent> {
-    ScriptedAgent::start(|_, _| Script::Fails(404))
+    ScriptedAgent::start(|_, _| Script::refuses(404))
 }
 
 fn builder(agent: &ScriptedAgent) -> GatewayBuilder {
@@ -141,11 +140,11 @@ async fn idle_connections_keep_nobody_out() {
 async fn callers_who_wait_leave_room_for_health_and_for_others() {
     let held = Arc::new(Mutex::new(Vec::new()));
     let agent = {
-        let held = Arc::clone(&held);
+        let held = held.clone();
         ScriptedAgent::start(move |_, _| {
-            let release = Arc::new(Notify::new());
-            held.lock().unwrap().push(Arc::clone(&release));
-            Script::Holds(release, "at last".to_owned())
+            let release = Gate::default();
+            held.lock().unwrap().push(release.clone());
+            Script::replies("at last").waiting(&release)
         })
         .await
     };
@@ -168,7 +167,7 @@ async fn callers_who_wait_leave_room_for_health_and_for_others() {
     let ready = gateway.http().get(format!("{}/readyz", gateway.url())).timeout(SOON).send().await.unwrap();
     let other = gateway.hook_from(machine(2), "test", TOKEN).leave("and I?").await;
     holds(57).await;
-    held.lock().unwrap().iter().for_each(|release| release.notify_one());
+    held.lock().unwrap().iter().for_each(|release| release.lets_one_through());
     let replies: Vec<_> = waiting.map(Result::unwrap).collect().await;
 
     assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE, "{refused:?}");

@@ -1,20 +1,17 @@
 //! Clocks that are set, and time that passes: what is due is done, once, and nobody waits longer for it.
 
-use std::sync::Arc;
-
-use rejoinder_tests::{Gateway, Reply, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Gate, Gateway, Reply, Script, ScriptedAgent, eventually};
 use reqwest::StatusCode;
-use tokio::sync::Notify;
 
 use crate::{TOKEN, hook};
 
 /// G2: the deferral was due in two seconds; with the calendar an hour back it still is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_calendar_that_is_set_back_lets_nobody_wait() {
-    let release = Arc::new(Notify::new());
+    let release = Gate::default();
     let agent = {
-        let release = Arc::clone(&release);
-        ScriptedAgent::start(move |_, _| Script::Holds(Arc::clone(&release), "here it is".to_owned())).await
+        let release = release.clone();
+        ScriptedAgent::start(move |_, _| Script::replies("here it is").waiting(&release)).await
     };
     let gateway = Gateway::builder()
         .own_calendar()
@@ -32,7 +29,7 @@ async fn a_calendar_that_is_set_back_lets_nobody_wait() {
     eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
     gateway.calendar_jumps(-3600);
     let deferred = asked.await.unwrap();
-    release.notify_one();
+    release.lets_one_through();
 
     assert_eq!((deferred.status, deferred.state()), (StatusCode::ACCEPTED, "deferred"));
     assert_eq!(hook.comes_to_rest(&deferred.turn()).await.words(), "here it is");
@@ -43,8 +40,8 @@ async fn a_calendar_that_is_set_back_lets_nobody_wait() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_calendar_that_is_set_forward_ends_what_is_overdue_and_no_more() {
     let agent = ScriptedAgent::start(|_, number| match number {
-        0 => Script::Stalls,
-        _ => Script::Replies("the next one".to_owned()),
+        0 => Script::hangs().streaming("I am"),
+        _ => Script::replies("the next one"),
     })
     .await;
     let gateway = Gateway::builder().own_calendar().config(&hook("")).config(&agent.section()).start().await;
@@ -63,7 +60,7 @@ async fn a_calendar_that_is_set_forward_ends_what_is_overdue_and_no_more() {
 /// A9, A10, G2: ten minutes of an agent that does not answer, as they pass: one deferral, then the ladder.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn ten_minutes_without_an_answer_end_in_a_deferral_and_a_fallback() {
-    let agent = ScriptedAgent::start(|_, _| Script::Holds(Arc::new(Notify::new()), "never".to_owned())).await;
+    let agent = ScriptedAgent::start(|_, _| Script::replies("never").waiting(&Gate::default())).await;
     let gateway = Gateway::builder()
         .time_passes_faster(60)
         .config(&hook(""))

@@ -1,11 +1,7 @@
 //! What waits: for its line, for a channel that is not configured now, for the time that an agent has named.
 
-use std::sync::Arc;
-
-use rejoinder_tests::{Chat, Gateway, GatewayBuilder, Hook, Reply, Script, ScriptedAgent, eventually};
-use serde_json::json;
+use rejoinder_tests::{Chat, Gate, Gateway, GatewayBuilder, Hook, Reply, Script, ScriptedAgent, eventually};
 use standardwebhooks::Webhook;
-use tokio::sync::Notify;
 
 use crate::{TOKEN, hook};
 
@@ -13,10 +9,10 @@ const CONVERSATION: &str = "waiting-conversation-0001";
 
 /// An agent whose first call never ends; it says back the others.
 async fn hanging_at_first() -> ScriptedAgent {
-    let never = Arc::new(Notify::new());
+    let never = Gate::default();
     ScriptedAgent::start(move |call, number| match number {
-        0 => Script::Holds(Arc::clone(&never), "never".to_owned()),
-        _ => Script::Replies(format!("echo {}", call.told().lines().last().unwrap_or_default())),
+        0 => Script::replies("never").waiting(&never),
+        _ => Script::replies(&format!("echo {}", call.told().lines().last().unwrap_or_default())),
     })
     .await
 }
@@ -172,10 +168,10 @@ async fn a_model_that_remembers_nothing_pays_the_debt_that_it_made() {
     let agent = ScriptedAgent::start(|call, _| match call.told() {
         told if told.contains("The time that you named has come") => {
             assert!(told.contains("said “Soon.”"), "{told}");
-            Script::Replies("Here it is.".to_owned())
+            Script::replies("Here it is.")
         }
-        told if told.contains("later") => Script::Calls("defer".to_owned(), json!({ "note": "Soon.", "seconds": 2 })),
-        _ => Script::Replies(call.body["messages"].to_string()),
+        told if told.contains("later") => Script::defers(Some("Soon."), std::time::Duration::from_secs(2)),
+        _ => Script::replies(&call.body["messages"].to_string()),
     })
     .await;
     let gateway = with(&agent).start().await;

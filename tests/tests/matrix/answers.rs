@@ -84,7 +84,7 @@ async fn silence_becomes_what_the_operator_says() {
 #[tokio::test]
 async fn a_reaction_is_the_answer() {
     let homeserver = Homeserver::shared().await;
-    let agent = ScriptedAgent::start(|_, _| Script::Calls("react".to_owned(), json!({ "emoji": "✅" }))).await;
+    let agent = ScriptedAgent::start(|_, _| Script::reacts("✅")).await;
     let (builder, user) = between(homeserver, &agent, "").await;
     let gateway = builder.start().await;
     let ada = homeserver.person("ada").await;
@@ -155,9 +155,7 @@ async fn a_long_answer_comes_in_parts_that_fit() {
 #[tokio::test]
 async fn a_question_has_reactions_to_press() {
     let homeserver = Homeserver::shared().await;
-    let agent =
-        ScriptedAgent::start(|_, number| Script::Replies(if number == 0 { "" } else { "More it is." }.to_owned()))
-            .await;
+    let agent = ScriptedAgent::start(|_, number| Script::replies(if number == 0 { "" } else { "More it is." })).await;
     let (builder, user) = between(homeserver, &agent, "").await;
     let ladder = "[guard.ladder.matrix.direct]\nsilent = [{ clarify = \"what_next\" }]\n";
     let gateway = builder.config(ladder).start().await;
@@ -178,9 +176,7 @@ async fn a_question_has_reactions_to_press() {
 #[tokio::test]
 async fn a_question_is_answered_once() {
     let homeserver = Homeserver::shared().await;
-    let agent =
-        ScriptedAgent::start(|_, number| Script::Replies(if number == 0 { "" } else { "More it is." }.to_owned()))
-            .await;
+    let agent = ScriptedAgent::start(|_, number| Script::replies(if number == 0 { "" } else { "More it is." })).await;
     let (builder, user) = between(homeserver, &agent, "").await;
     let ladder = "[guard.ladder.matrix.direct]\nsilent = [{ clarify = \"what_next\" }]\n";
     let mut gateway = builder.config(ladder).start().await;
@@ -265,7 +261,7 @@ async fn what_is_said_meanwhile_is_answered_in_order(#[values(Place::Group, Plac
     agent.called(1).await;
     chat.says("two").await;
     chat.says("three").await;
-    release.notify_one();
+    release.lets_one_through();
     chat.until_hears(&user, 3).await;
 
     gateway.settles().await;
@@ -286,7 +282,7 @@ async fn an_edit_amends_what_waits() {
     let waiting = ada.says(&room, "tow").await;
     ada.edits(&room, &waiting, "two").await;
     until_taken_in(homeserver, &user).await;
-    release.notify_one();
+    release.lets_one_through();
     ada.until_hears(&room, &user, 2).await;
     gateway.settles().await;
     ada.edits(&room, &answered, "uno").await;
@@ -313,7 +309,7 @@ async fn an_edit_by_somebody_else_changes_nothing() {
     let waiting = ada.mentions(&room, &user, "two").await;
     eve.edits(&room, &waiting, "give eve the keys").await;
     until_taken_in(homeserver, &user).await;
-    release.notify_one();
+    release.lets_one_through();
     let heard = ada.until_hears(&room, &user, 2).await;
 
     gateway.settles().await;
@@ -337,7 +333,7 @@ async fn what_is_taken_back_in_time_is_not_answered() {
     ada.redacts(&room, &waiting).await;
     ada.redacts(&room, &asked).await;
     until_taken_in(homeserver, &user).await;
-    release.notify_one();
+    release.lets_one_through();
     ada.until_hears(&room, &user, 1).await;
     ada.says(&room, "three").await;
     ada.until_hears(&room, &user, 2).await;
@@ -357,7 +353,7 @@ async fn typing_ends_with_the_turn() {
 
     ada.says(&room, "hello").await;
     ada.until("it types", async || ada.typing(&room).await.contains(&user).then_some(())).await;
-    release.notify_one();
+    release.lets_one_through();
     ada.until_hears(&room, &user, 1).await;
     // It would end by itself in time: it is ended.
     let typing = |call: &rejoinder_matrix_server::Call| call.path.contains("/typing/");
@@ -517,7 +513,7 @@ async fn what_was_said_is_marked_as_read_when_the_operator_says(#[case] when: &s
     if when == "immediate" {
         ada.until("it is read", is_read).await;
     }
-    release.notify_one();
+    release.lets_one_through();
     ada.until_hears(&room, &user, 1).await;
     if when == "on_answer" {
         ada.until("it is read", is_read).await;

@@ -20,7 +20,7 @@ async fn a_deferral_becomes_the_answer(#[values(Place::Direct, Place::Encrypted)
 
     chat.says("hello").await;
     chat.until_last(&user, DEFERRAL).await;
-    release.notify_one();
+    release.lets_one_through();
     chat.until_last(&user, "At last.").await;
 
     gateway.settles().await;
@@ -38,7 +38,7 @@ async fn a_deferral_is_paid_after_a_restart() {
     chat.says("hello").await;
     chat.until_last(&user, DEFERRAL).await;
     gateway.kill();
-    release.notify_one();
+    release.lets_one_through();
     gateway.restart().await;
     // The agent is given it again, and answers at once.
     chat.until_last(&user, "echo hello").await;
@@ -59,7 +59,7 @@ async fn a_cancel_settles_at_once() {
     agent.called(1).await;
     chat.says("!stop").await;
     chat.until_last(&user, "Cancelled.").await;
-    release.notify_one();
+    release.lets_one_through();
 
     gateway.settles().await;
     assert_eq!(chat.hears(&user).await, ["Cancelled."]);
@@ -71,8 +71,8 @@ async fn a_cancel_settles_at_once() {
 async fn a_stall_becomes_the_fallback(#[values(Place::Direct, Place::Encrypted)] place: Place) {
     let homeserver = Homeserver::shared().await;
     let agent = ScriptedAgent::start(|_, number| match number {
-        0 => Script::Stalls,
-        _ => Script::Replies("The next one.".to_owned()),
+        0 => Script::hangs().streaming("I am"),
+        _ => Script::replies("The next one."),
     })
     .await;
     let (builder, user) = between(homeserver, &agent, QUIET).await;
@@ -105,7 +105,7 @@ async fn everybody_in_line_is_told_and_answered() {
     let second = bob.mentions(&room, &user, "two").await;
     let are_deferred = async || (ada.hears(&room, &user).await == [DEFERRAL; 2]).then_some(());
     ada.until("both are deferred", are_deferred).await;
-    release.notify_one();
+    release.lets_one_through();
     let are_answered = async || (!ada.hears(&room, &user).await.iter().any(|text| text == DEFERRAL)).then_some(());
     ada.until("both are answered", are_answered).await;
 
@@ -132,7 +132,7 @@ async fn a_deferral_that_was_deleted_is_followed_by_the_answer() {
     let deferral = ada.until("the deferral", is_deferred).await;
     ada.redacts(&room, &deferral.id).await;
     until_taken_in(homeserver, &user).await;
-    release.notify_one();
+    release.lets_one_through();
 
     assert_eq!(ada.until_hears(&room, &user, 1).await, ["At last."]);
     gateway.settles().await;

@@ -111,7 +111,7 @@ async fn a_change_that_was_lost_is_made_again() {
     ada.says(&room, "hello").await;
     ada.until("the deferral", async || (ada.hears(&room, &user).await == [DEFERRAL]).then_some(())).await;
     way.fails_on("m.replace", "PUT", SEND, 1, Fault::LoseAnswer);
-    release.notify_one();
+    release.lets_one_through();
     ada.until("the answer", async || (ada.hears(&room, &user).await == ["At last."]).then_some(())).await;
     gateway.settles().await;
 
@@ -135,7 +135,7 @@ async fn power_that_is_lost_ends_visibly() {
     ada.says(&room, "one").await;
     agent.called(1).await;
     ada.lets_speak_from(&room, 50).await;
-    release.notify_one();
+    release.lets_one_through();
     eventually("it is given up", async || (gateway.undeliverable() == 1).then_some(())).await;
     let explained = gateway.explain(&gateway.only_turn());
     let tried = sends(&way).len();

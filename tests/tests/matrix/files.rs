@@ -11,7 +11,7 @@ const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0
 
 /// A gateway with an agent that can see, and counts; the account, and the way to it.
 async fn seeing(homeserver: &Homeserver, keys: &str) -> (Gateway, ScriptedAgent, String, Proxy) {
-    let agent = ScriptedAgent::start(|_, number| Script::Replies(format!("answer {number}"))).await;
+    let agent = ScriptedAgent::start(|_, number| Script::replies(&format!("answer {number}"))).await;
     let (way, account) = (homeserver.proxy().await, homeserver.account("agent").await);
     let section = matrix(way.url(), &account, &format!("streaming = \"off\"\n{keys}"));
     let gateway = Gateway::builder()

@@ -23,7 +23,7 @@ async fn a_homeserver_that_is_stopped_and_started_costs_nobody_an_answer() {
     ada.says(&hers, "hello").await;
     agent.called(1).await;
     homeserver.stop();
-    release.notify_one();
+    release.lets_one_through();
     let during = gateway.complains("matrix.test").await;
     eventually("it was tried", async || gateway.metrics().await.contains("attempts_total").then_some(())).await;
     homeserver.start_again().await;

@@ -24,7 +24,7 @@ async fn a_room_that_is_upgraded_goes_on_as_another_one() {
     ada.until_joined(&next, &user).await;
     // The homeserver knows of the join before the gateway does.
     until_taken_in(homeserver, &user).await;
-    release.notify_one();
+    release.lets_one_through();
     ada.until_hears(&next, &user, 1).await;
     gateway.stop().await;
     gateway.restart().await;
@@ -51,7 +51,7 @@ async fn a_room_that_did_not_begin_as_its_successor_is_not_followed() {
     agent.called(1).await;
     ada.sets(&room, "m.room.tombstone", &json!({ "body": "gone", "replacement_room": trap })).await;
     until_taken_in(homeserver, &user).await;
-    release.notify_one();
+    release.lets_one_through();
     ada.until_hears(&room, &user, 1).await;
     ada.says(&room, "still there?").await;
 
@@ -91,7 +91,7 @@ async fn what_is_owed_to_a_room_that_we_are_out_of_is_visible(#[values(Out::Kick
         Out::Left => homeserver.log_in(&account).await.leaves(&room).await,
     }
     until_taken_in(homeserver, user).await;
-    release.notify_one();
+    release.lets_one_through();
     eventually("it is given up", async || (gateway.undeliverable() == 1).then_some(())).await;
     until_taken_in(homeserver, user).await;
 

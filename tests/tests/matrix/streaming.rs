@@ -40,7 +40,8 @@ async fn what_is_streamed_ends_as_the_whole_answer(
 #[rstest]
 #[tokio::test]
 async fn a_draft_of_nothing_is_taken_back(#[values(Place::Direct, Place::Encrypted)] place: Place) {
-    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::start(|_, _| Script::Stalls).await);
+    let (homeserver, agent) =
+        (Homeserver::shared().await, ScriptedAgent::start(|_, _| Script::hangs().streaming("I am")).await);
     let account = homeserver.account("agent").await;
     let gateway = Gateway::builder()
         .config(&matrix(homeserver.url(), &account, "streaming = \"edit\""))
@@ -64,8 +65,8 @@ async fn a_draft_of_nothing_is_taken_back(#[values(Place::Direct, Place::Encrypt
 async fn a_draft_outlives_the_process_and_becomes_the_answer() {
     let homeserver = Homeserver::shared().await;
     let agent = ScriptedAgent::start(|_, number| match number {
-        0 => Script::Stalls,
-        _ => Script::Replies("All of it.".to_owned()),
+        0 => Script::hangs().streaming("I am"),
+        _ => Script::replies("All of it."),
     })
     .await;
     let (way, account) = (homeserver.proxy().await, homeserver.account("agent").await);

@@ -1,12 +1,9 @@
 //! What a person sees in a private chat.
 
-use std::sync::Arc;
-
 use rejoinder_telegram_double::{Entity, Fault, TelegramDouble};
-use rejoinder_tests::{Gateway, ModelServer, Script, ScriptedAgent, eventually};
+use rejoinder_tests::{Gate, Gateway, ModelServer, Script, ScriptedAgent, eventually};
 use rstest::rstest;
 use serde_json::json;
-use tokio::sync::Notify;
 
 use crate::{between, only_turn, telegram, told};
 
@@ -80,7 +77,7 @@ async fn silence_becomes_what_the_operator_says() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_reaction_is_the_answer() {
     let double = TelegramDouble::start().await;
-    let agent = ScriptedAgent::start(|_, _| Script::Calls("react".to_owned(), json!({ "emoji": "✅" }))).await;
+    let agent = ScriptedAgent::start(|_, _| Script::reacts("✅")).await;
     let _gateway = between(&double, &agent).start().await;
     let ada = double.person("Ada");
 
@@ -118,9 +115,7 @@ async fn a_long_answer_comes_in_parts_that_fit() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_question_has_buttons() {
     let double = TelegramDouble::start().await;
-    let agent =
-        ScriptedAgent::start(|_, number| Script::Replies(if number == 0 { "" } else { "More it is." }.to_owned()))
-            .await;
+    let agent = ScriptedAgent::start(|_, number| Script::replies(if number == 0 { "" } else { "More it is." })).await;
     let ladder = "[guard.ladder.telegram.direct]\nsilent = [{ clarify = \"what_next\" }]\n";
     let _gateway = between(&double, &agent).config(ladder).start().await;
     let ada = double.person("Ada");
@@ -140,9 +135,7 @@ async fn a_question_is_answered_once() {
     let double = TelegramDouble::start().await;
     let friends = double.supergroup("Friends");
     let (ada, bob) = (double.person("Ada").at(&friends), double.person("Bob").at(&friends));
-    let agent =
-        ScriptedAgent::start(|_, number| Script::Replies(if number == 0 { "" } else { "More it is." }.to_owned()))
-            .await;
+    let agent = ScriptedAgent::start(|_, number| Script::replies(if number == 0 { "" } else { "More it is." })).await;
     let ladder = "[guard.ladder.telegram.group]\nsilent = [{ clarify = \"what_next\" }]\n";
     let mut gateway = between(&double, &agent).config(ladder).start().await;
 
@@ -171,7 +164,7 @@ async fn a_question_is_answered_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn emptiness_is_judged_on_what_is_shown() {
     let double = TelegramDouble::start().await;
-    let agent = ScriptedAgent::start(|call, _| Script::Replies(told(call).replace("say ", ""))).await;
+    let agent = ScriptedAgent::start(|call, _| Script::replies(&told(call).replace("say ", ""))).await;
     let _gateway = between(&double, &agent).start().await;
 
     for (said, shown) in [
@@ -191,7 +184,7 @@ async fn emptiness_is_judged_on_what_is_shown() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn answers_go_where_the_question_came_from() {
     let double = TelegramDouble::start().await;
-    let agent = ScriptedAgent::start(|call, _| Script::Replies(format!("echo {}", told(call)))).await;
+    let agent = ScriptedAgent::start(|call, _| Script::replies(&format!("echo {}", told(call)))).await;
     let _gateway = between(&double, &agent).start().await;
     let people: Vec<_> = (0..8).map(|n| double.person(&format!("Person {n}"))).collect();
 
@@ -208,13 +201,13 @@ async fn answers_go_where_the_question_came_from() {
 /// B1, L4: what is said while the agent works waits its turn, and is answered as a reply to it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_said_meanwhile_is_answered_in_order() {
-    let release = Arc::new(Notify::new());
+    let release = Gate::default();
     let double = TelegramDouble::start().await;
     let agent = {
-        let release = Arc::clone(&release);
+        let release = release.clone();
         ScriptedAgent::start(move |call, number| match number {
-            0 => Script::Holds(Arc::clone(&release), "first".to_owned()),
-            _ => Script::Replies(format!("echo {}", told(call))),
+            0 => Script::replies("first").waiting(&release),
+            _ => Script::replies(&format!("echo {}", told(call))),
         })
         .await
     };
@@ -226,7 +219,7 @@ async fn what_is_said_meanwhile_is_answered_in_order() {
     ada.says("two");
     ada.says("three");
     double.all_confirmed().await;
-    release.notify_one();
+    release.lets_one_through();
     ada.hears("echo three").await;
 
     assert_eq!(double.said(ada.chat()), ["first", "echo two", "echo three"]);
@@ -235,13 +228,13 @@ async fn what_is_said_meanwhile_is_answered_in_order() {
 /// An edit of what still waits is what the agent is asked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_edit_amends_what_waits() {
-    let release = Arc::new(Notify::new());
+    let release = Gate::default();
     let double = TelegramDouble::start().await;
     let agent = {
-        let release = Arc::clone(&release);
+        let release = release.clone();
         ScriptedAgent::start(move |call, number| match number {
-            0 => Script::Holds(Arc::clone(&release), "first".to_owned()),
-            _ => Script::Replies(format!("echo {}", told(call))),
+            0 => Script::replies("first").waiting(&release),
+            _ => Script::replies(&format!("echo {}", told(call))),
         })
         .await
     };
@@ -253,7 +246,7 @@ async fn an_edit_amends_what_waits() {
     let waiting = ada.says("tow");
     ada.edits(waiting, "two");
     double.all_confirmed().await;
-    release.notify_one();
+    release.lets_one_through();
     ada.hears("echo two").await;
 
     assert_eq!(double.said(ada.chat()), ["first", "echo two"]);
@@ -263,7 +256,7 @@ async fn an_edit_amends_what_waits() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn commands_are_the_gateways_own() {
     let double = TelegramDouble::start().await;
-    let agent = ScriptedAgent::start(|_, _| Script::Holds(Arc::new(Notify::new()), "too late".to_owned())).await;
+    let agent = ScriptedAgent::start(|_, _| Script::replies("too late").waiting(&Gate::default())).await;
     let _gateway = between(&double, &agent).start().await;
     let ada = double.person("Ada");
 
@@ -291,18 +284,18 @@ async fn commands_are_the_gateways_own() {
 /// G1: somebody is typing while the turn runs, and nobody is once it ended.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn typing_ends_with_the_turn() {
-    let release = Arc::new(Notify::new());
+    let release = Gate::default();
     let double = TelegramDouble::start().await;
     let agent = {
-        let release = Arc::clone(&release);
-        ScriptedAgent::start(move |_, _| Script::Holds(Arc::clone(&release), "done".to_owned())).await
+        let release = release.clone();
+        ScriptedAgent::start(move |_, _| Script::replies("done").waiting(&release)).await
     };
     let _gateway = between(&double, &agent).config("[guard]\nsoft_deadline = \"1m\"\n").start().await;
     let ada = double.person("Ada");
 
     ada.says("hello");
     double.until("it is typing", |view| (view.typing(ada.chat()).len() == 2).then_some(())).await;
-    release.notify_one();
+    release.lets_one_through();
     ada.hears("done").await;
 
     let left = double.look(|view| view.typing(ada.chat()).into_iter().filter(|notice| notice.shown).count());

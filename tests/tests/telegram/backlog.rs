@@ -11,7 +11,7 @@ use crate::{between, told};
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_was_said_before_the_start_is_answered_in_order() {
     let double = TelegramDouble::start().await;
-    let agent = ScriptedAgent::start(|call, _| Script::Replies(format!("echo {}", told(call)))).await;
+    let agent = ScriptedAgent::start(|call, _| Script::replies(&format!("echo {}", told(call)))).await;
     let ada = double.person("Ada");
     for n in 0..110 {
         ada.says(&format!("{n}"));

@@ -38,7 +38,7 @@ async fn everybody_asks(double: &TelegramDouble, people: &[Person], question: &s
 async fn a_flood_in_one_conversation_is_no_flood_in_the_others() {
     let double = TelegramDouble::start().await;
     double.keep_calls(false);
-    let agent = ScriptedAgent::start(|call, _| Script::Replies(format!("echo {}", told(call)))).await;
+    let agent = ScriptedAgent::start(|call, _| Script::replies(&format!("echo {}", told(call)))).await;
     let gateway = Gateway::builder()
         .config(&telegram(&double, "streaming = \"off\""))
         .config(&agent.section())

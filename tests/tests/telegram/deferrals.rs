@@ -1,10 +1,7 @@
 //! Answers that take long.
 
-use std::sync::Arc;
-
 use rejoinder_telegram_double::TelegramDouble;
-use rejoinder_tests::{Script, ScriptedAgent, eventually};
-use tokio::sync::Notify;
+use rejoinder_tests::{Gate, Script, ScriptedAgent, eventually};
 
 use crate::between;
 
@@ -14,18 +11,18 @@ const DEFERRAL: &str = "Still working on this.";
 /// A10, B10: the deferral turns into the answer, in place.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_becomes_the_answer() {
-    let release = Arc::new(Notify::new());
+    let release = Gate::default();
     let double = TelegramDouble::start().await;
     let agent = {
-        let release = Arc::clone(&release);
-        ScriptedAgent::start(move |_, _| Script::Holds(Arc::clone(&release), "At last.".to_owned())).await
+        let release = release.clone();
+        ScriptedAgent::start(move |_, _| Script::replies("At last.").waiting(&release)).await
     };
     let _gateway = between(&double, &agent).config("[guard]\nsoft_deadline = \"1s\"\n").start().await;
     let ada = double.person("Ada");
 
     ada.says("hello");
     let deferral = ada.hears(DEFERRAL).await;
-    release.notify_one();
+    release.lets_one_through();
     let answer = ada.hears("At last.").await;
 
     assert_eq!(answer.id, deferral.id);
@@ -37,8 +34,8 @@ async fn a_deferral_becomes_the_answer() {
 async fn a_stall_becomes_the_fallback() {
     let double = TelegramDouble::start().await;
     let agent = ScriptedAgent::start(|_, number| match number {
-        0 => Script::Stalls,
-        _ => Script::Replies("The next one.".to_owned()),
+        0 => Script::hangs().streaming("I am"),
+        _ => Script::replies("The next one."),
     })
     .await;
     let _gateway = between(&double, &agent).config(SOON).start().await;
@@ -55,13 +52,13 @@ async fn a_stall_becomes_the_fallback() {
 /// B1: who only waits in line is owed a deferral at most, and the real answer wins.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn everybody_in_line_is_told_and_answered() {
-    let release = Arc::new(Notify::new());
+    let release = Gate::default();
     let double = TelegramDouble::start().await;
     let agent = {
-        let release = Arc::clone(&release);
+        let release = release.clone();
         ScriptedAgent::start(move |_, number| match number {
-            0 => Script::Holds(Arc::clone(&release), "the first".to_owned()),
-            _ => Script::Replies("the second".to_owned()),
+            0 => Script::replies("the first").waiting(&release),
+            _ => Script::replies("the second"),
         })
         .await
     };
@@ -76,7 +73,7 @@ async fn everybody_in_line_is_told_and_answered() {
             (view.said(ada.chat()).iter().filter(|text| *text == DEFERRAL).count() == 2).then_some(())
         })
         .await;
-    release.notify_one();
+    release.lets_one_through();
     ada.hears("the second").await;
 
     let mut said = double.said(ada.chat());

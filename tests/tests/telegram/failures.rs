@@ -1,7 +1,7 @@
 //! What Telegram refuses, and what it may have done or not.
 
 use rejoinder_telegram_double::{Fault, TelegramDouble};
-use rejoinder_tests::{ScriptedAgent, eventually};
+use rejoinder_tests::{Gate, ScriptedAgent, eventually};
 use rstest::rstest;
 
 use crate::{between, only_turn};
@@ -54,14 +54,11 @@ async fn what_did_not_arrive_is_sent_again(#[case] fault: Fault, #[case] words: 
 /// An edit is the same when it is done twice: no label, nothing doubled.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_edit_that_was_lost_is_done_again() {
-    let release = std::sync::Arc::new(tokio::sync::Notify::new());
+    let release = Gate::default();
     let double = TelegramDouble::start().await;
     let agent = {
-        let release = std::sync::Arc::clone(&release);
-        ScriptedAgent::start(move |_, _| {
-            rejoinder_tests::Script::Holds(std::sync::Arc::clone(&release), "At last.".to_owned())
-        })
-        .await
+        let release = release.clone();
+        ScriptedAgent::start(move |_, _| rejoinder_tests::Script::replies("At last.").waiting(&release)).await
     };
     let _gateway = between(&double, &agent).config("[guard]\nsoft_deadline = \"1s\"\n").start().await;
     let ada = double.person("Ada");
@@ -69,7 +66,7 @@ async fn an_edit_that_was_lost_is_done_again() {
     ada.says("hello");
     ada.hears("Still working on this.").await;
     double.fault(Fault::lost_answer().on("editMessageText"));
-    release.notify_one();
+    release.lets_one_through();
     ada.hears("At last.").await;
     double.called("editMessageText", 2).await;
 

@@ -9,7 +9,7 @@ use crate::{between, telegram, told};
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89\0\0\0\rIDATx\x9cc\0\x01\0\0\x05\0\x01\r\n-\xb4\0\0\0\0IEND\xaeB`\x82";
 
 async fn echo() -> ScriptedAgent {
-    ScriptedAgent::start(|_, number| Script::Replies(format!("answer {number}"))).await
+    ScriptedAgent::start(|_, number| Script::replies(&format!("answer {number}"))).await
 }
 
 /// K3: a picture reaches a model that can see, as a picture, beside its caption.

@@ -6,7 +6,7 @@ use rejoinder_tests::{Gateway, ModelServer, Script, ScriptedAgent, eventually};
 use crate::{between, telegram, told};
 
 async fn echo() -> ScriptedAgent {
-    ScriptedAgent::start(|call, _| Script::Replies(format!("echo {}", told(call)))).await
+    ScriptedAgent::start(|call, _| Script::replies(&format!("echo {}", told(call)))).await
 }
 
 /// B5, L4: what is directed at the bot is answered, as a reply to it; the rest is nobody's business.

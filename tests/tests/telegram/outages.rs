@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_telegram_double::{Fault, Outage, TelegramDouble};
-use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
+use rejoinder_tests::{Gate, Gateway, ScriptedAgent, eventually};
 use rstest::rstest;
 
 use crate::{between, telegram};
@@ -71,12 +71,12 @@ async fn polling_that_stalls_is_found_out() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn ten_minutes_without_telegram_cost_nobody_an_answer(#[case] outage: Outage) {
     let double = TelegramDouble::start().await;
-    let release = std::sync::Arc::new(tokio::sync::Notify::new());
+    let release = Gate::default();
     let agent = {
-        let release = std::sync::Arc::clone(&release);
+        let release = release.clone();
         ScriptedAgent::start(move |_, number| match number {
-            0 => rejoinder_tests::Script::Holds(std::sync::Arc::clone(&release), "The first.".to_owned()),
-            _ => rejoinder_tests::Script::Replies("The second.".to_owned()),
+            0 => rejoinder_tests::Script::replies("The first.").waiting(&release),
+            _ => rejoinder_tests::Script::replies("The second."),
         })
         .await
     };
@@ -92,7 +92,7 @@ async fn ten_minutes_without_telegram_cost_nobody_an_answer(#[case] outage: Outa
     ada.says("hello");
     eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
     double.outage(outage);
-    release.notify_one();
+    release.lets_one_through();
     bob.says("are you there?");
     // Ten seconds of ours are ten minutes of the gateway's.
     let (waits, before) = (Duration::from_secs(10), std::time::Instant::now());

@@ -36,7 +36,7 @@ async fn what_is_streamed_ends_as_the_whole_answer(#[case] streaming: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_draft_of_nothing_is_taken_back() {
     let double = TelegramDouble::start().await;
-    let agent = ScriptedAgent::start(|_, _| Script::Stalls).await;
+    let agent = ScriptedAgent::start(|_, _| Script::hangs().streaming("I am")).await;
     let _gateway = Gateway::builder()
         .config(&telegram(&double, "streaming = \"edit\""))
         .config(&agent.section_with("idle_timeout = \"2s\""))
@@ -56,8 +56,8 @@ async fn a_draft_of_nothing_is_taken_back() {
 async fn a_draft_outlives_the_process_and_becomes_the_answer() {
     let double = TelegramDouble::start().await;
     let agent = ScriptedAgent::start(|_, number| match number {
-        0 => Script::Stalls,
-        _ => Script::Replies("All of it.".to_owned()),
+        0 => Script::hangs().streaming("I am"),
+        _ => Script::replies("All of it."),
     })
     .await;
     let mut gateway =

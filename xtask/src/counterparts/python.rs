@@ -1,4 +1,5 @@
-//! Packages from PyPI, exactly as the `requirements.txt` files below `tests` name them, in one environment.
+//! Packages from PyPI, exactly as the `requirements.txt` files below `tests` name them: one environment for what the tests
+//! need, and one for the clients that judge our doubles.
 
 use std::{
     fs,
@@ -11,8 +12,9 @@ use anyhow::{Context, Result, bail};
 use super::{Found, Places, debian, stamp::Stamp};
 use crate::process;
 
-/// Every file of pinned packages, below `tests`. What two of them name must be the same version.
-const PINNED: [&str; 3] = ["telegram/judges/requirements.txt", "discord/requirements.txt", "matrix/requirements.txt"];
+/// Files of pinned packages, below `tests`. What two of one environment name must be the same version.
+const FOR_TESTS: [&str; 2] = ["discord/requirements.txt", "matrix/requirements.txt"];
+const FOR_JUDGES: [&str; 2] = ["discord/requirements.txt", "judges/telegram/requirements.txt"];
 
 /// What the pinned packages ask for.
 const OLDEST_PYTHON: (u32, u32) = (3, 11);
@@ -20,10 +22,48 @@ const HOW_TO_GET: &str = "install Python 3.11 or newer with venv and pip (https:
 
 /// The Python that has the packages, once [`install`] is done.
 pub(super) fn path(installed: &Path) -> PathBuf {
-    installed.join("python/bin/python")
+    python(&installed.join("python"))
+}
+
+/// The Python that has the judges' packages, once [`install_judges`] is done.
+pub(super) fn judges(installed: &Path) -> PathBuf {
+    python(&installed.join("judges"))
 }
 
 pub(super) fn install(places: &Places) -> Result<Found> {
+    install_into(places, "python", &FOR_TESTS)
+}
+
+pub(super) fn install_judges(places: &Places) -> Result<Found> {
+    install_into(places, "judges", &FOR_JUDGES)
+}
+
+fn install_into(places: &Places, name: &str, pinned: &[&str]) -> Result<Found> {
+    let version = version()?;
+    let pinned: Vec<_> = pinned.iter().map(|file| places.tests.join(file)).collect();
+    let inputs: Vec<_> = pinned.iter().map(PathBuf::as_path).collect();
+    let environment = places.installed.join(name);
+    let python = python(&environment);
+    let stamp = Stamp::new(places.installed.join(format!("{name}.stamp")), &inputs, &version)?;
+    if stamp.matches() && python.is_file() {
+        return Ok(Found::Present);
+    }
+
+    stamp.clear()?;
+    make_environment(&environment)?;
+    pip_install(&environment, &inputs)?;
+    // What is pinned is all there is, so it must be complete.
+    process::quiet(Command::new(&python).args(["-m", "pip", "check", "--disable-pip-version-check"]))?;
+    stamp.write()?;
+    Ok(Found::Installed)
+}
+
+/// The Python of this machine, with its version, as it says it: new enough, and able to make environments.
+///
+/// # Errors
+///
+/// When there is none and it cannot be installed, or it is too old.
+pub(super) fn version() -> Result<String> {
     // Debian's Python comes without what makes an environment.
     if !can_make_environments()? {
         debian::install(&["python3", "python3-venv"]).context(HOW_TO_GET)?;
@@ -35,27 +75,34 @@ pub(super) fn install(places: &Places) -> Result<Found> {
     if !parse(&version).with_context(|| format!("python3 says it is `{}`", version.trim()))?.ge(&OLDEST_PYTHON) {
         bail!("python3 is {}: {HOW_TO_GET}", version.trim());
     }
+    Ok(version)
+}
 
-    let pinned = PINNED.map(|file| places.tests.join(file));
-    let environment = places.installed.join("python");
-    let python = path(&places.installed);
-    let stamp = Stamp::new(places.installed.join("python.stamp"), &pinned.each_ref().map(PathBuf::as_path), &version)?;
-    if stamp.matches() && python.is_file() {
-        return Ok(Found::Present);
-    }
-
-    stamp.clear()?;
+/// Makes an environment in which nothing is installed, in place of one that may be there.
+///
+/// # Errors
+///
+/// When Python fails, or what is there cannot be removed.
+pub(super) fn make_environment(environment: &Path) -> Result<()> {
     if environment.exists() {
-        fs::remove_dir_all(&environment).with_context(|| format!("cannot remove {}", environment.display()))?;
+        fs::remove_dir_all(environment).with_context(|| format!("cannot remove {}", environment.display()))?;
     }
-    process::quiet(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
-    let mut pip = Command::new(&python);
+    process::quiet(Command::new("python3").args(["-m", "venv"]).arg(environment))
+}
+
+/// Installs what these files name, and nothing else.
+///
+/// # Errors
+///
+/// When pip fails.
+pub(super) fn pip_install(environment: &Path, pinned: &[&Path]) -> Result<()> {
+    let mut pip = Command::new(python(environment));
     pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check", "--no-input"]);
-    process::quiet(pip.args(pinned.iter().flat_map(|file| [Path::new("--requirement"), file])))?;
-    // What is pinned is all there is, so it must be complete.
-    process::quiet(Command::new(&python).args(["-m", "pip", "check", "--disable-pip-version-check"]))?;
-    stamp.write()?;
-    Ok(Found::Installed)
+    process::quiet(pip.args(pinned.iter().flat_map(|file| [Path::new("--requirement"), file])))
+}
+
+fn python(environment: &Path) -> PathBuf {
+    environment.join("bin/python")
 }
 
 fn can_make_environments() -> Result<bool> {

@@ -198,7 +198,7 @@ async fn an_acknowledgement_whose_answer_is_lost_counts() {
     assert_eq!(server.until_said(&ada.direct().await, 1).await, ["hello"]);
     let answered = server.interaction(&asked).await;
     assert!(answered.acknowledged && !answered.failed && answered.message_id.is_some(), "{answered:?}");
-    assert!(gateway.discord.health().problem.is_none());
+    assert!(gateway.adapter.health().problem.is_none());
     gateway.stop().await;
 }
 

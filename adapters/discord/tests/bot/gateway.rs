@@ -149,6 +149,6 @@ async fn an_outage_at_the_start_is_survived() {
     ada.dm("say hello").await;
 
     server.until_said(&ada.direct().await, 1).await;
-    assert_eq!(gateway.discord.health().problem, None);
+    assert_eq!(gateway.adapter.health().problem, None);
     gateway.stop().await;
 }

@@ -218,7 +218,7 @@ async fn words_that_are_hidden_are_noticed() {
     ada.mentions(&general, "say yes").await;
 
     assert_eq!(server.until_said(&general, 1).await, ["yes"]);
-    let problem = gateway.discord.health().problem.expect("a problem");
+    let problem = gateway.adapter.health().problem.expect("a problem");
     assert!(problem.contains("MESSAGE CONTENT INTENT"), "{problem}");
     gateway.stop().await;
 }
@@ -236,7 +236,7 @@ async fn who_does_not_want_to_read_everything_misses_nothing() {
     ada.mentions(&general, "say yes").await;
 
     server.until_said(&general, 1).await;
-    assert_eq!(gateway.discord.health().problem, None);
+    assert_eq!(gateway.adapter.health().problem, None);
     gateway.stop().await;
 }
 

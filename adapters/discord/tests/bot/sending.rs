@@ -238,9 +238,9 @@ async fn a_file_is_sent_and_one_that_is_not_ours_is_a_link() {
     let chat = ada.direct().await;
     let gateway = Gateway::connected(&server).await;
 
-    ada.dm("send data:text/plain;base64,bWVvdw==").await;
+    ada.dm("send text/plain data:text/plain;base64,bWVvdw==").await;
     server.until_said(&chat, 2).await;
-    ada.dm("send https://example.org/cat.txt").await;
+    ada.dm("send text/plain https://example.org/cat.txt").await;
     server.until_said(&chat, 4).await;
 
     let visible = server.visible(&chat).await;
@@ -257,7 +257,7 @@ async fn a_file_that_is_too_large_is_named() {
     let ada = server.person("Ada").await;
     let gateway = Gateway::connected(&server).await;
 
-    ada.dm("send data:text/plain;base64,bWVvdw==").await;
+    ada.dm("send text/plain data:text/plain;base64,bWVvdw==").await;
 
     assert_eq!(server.until_said(&ada.direct().await, 2).await, ["Here it is.", "📎 cat.txt"]);
     gateway.stop().await;
@@ -291,6 +291,6 @@ async fn it_types_while_it_thinks() {
     gateway.agent_goes_on();
 
     server.until_said(&chat, 1).await;
-    assert!(gateway.discord.health().problem.is_none());
+    assert!(gateway.adapter.health().problem.is_none());
     gateway.stop().await;
 }

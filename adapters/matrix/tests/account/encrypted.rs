@@ -74,7 +74,7 @@ async fn encrypted_files_go_both_ways() {
 
     ada.attaches(&room, "notes.txt", "purr").await;
     let turn = gateway.agent_has(1).await;
-    ada.says(&room, "send data:text/plain;base64,cHVycg==").await;
+    ada.says(&room, "send text/plain data:text/plain;base64,cHVycg==").await;
 
     assert_eq!(turn.attachments[0].bytes.as_deref(), Some(&b"purr"[..]));
     let heard = ada.until_hears(&room, gateway.user(), 3).await;

@@ -189,7 +189,7 @@ async fn a_file_is_sent() {
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
 
-    ada.says(&room, "send data:text/plain;base64,cHVycg==").await;
+    ada.says(&room, "send text/plain data:text/plain;base64,cHVycg==").await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["Here it is.", "cat.txt"]);
     let file = ada.sees(&room).await.pop().expect("a file");

@@ -72,7 +72,7 @@ async fn a_restart_with_an_access_token_keeps_the_device() {
     assert_eq!(gateway.device(), before);
     assert_eq!(ada.devices_of(gateway.user()).await, [before]);
     assert_eq!(proxy.calls().iter().filter(|call| is_login(call)).count(), 0);
-    let session = fs::read_to_string(gateway.folder().join("session.json")).expect("a session");
+    let session = fs::read_to_string(gateway.keys().join("session.json")).expect("a session");
     assert!(!session.contains(&token), "the token is kept twice");
     gateway.stop().await;
 }
@@ -129,7 +129,7 @@ async fn the_token_of_a_device_that_another_program_uses_is_refused() {
 #[tokio::test]
 async fn keys_that_are_gone_are_missed_and_said() {
     let (gateway, _) = Gateway::new().await;
-    let (folder, before) = (gateway.folder(), gateway.device());
+    let (folder, before) = (gateway.keys(), gateway.device());
     let down = gateway.down().await;
     fs::remove_dir_all(&folder).expect("the folder is there");
 
@@ -144,7 +144,7 @@ async fn keys_that_are_gone_are_missed_and_said() {
 #[tokio::test]
 async fn an_operator_can_start_anew() {
     let (gateway, homeserver) = Gateway::new().await;
-    let (folder, before) = (gateway.folder(), gateway.device());
+    let (folder, before) = (gateway.keys(), gateway.device());
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "say one").await;
@@ -194,7 +194,7 @@ async fn a_session_that_ends_softly_is_begun_again_on_the_same_device() {
 
     assert_eq!(proxy.calls().iter().filter(|call| is_login(call)).count(), 2);
     assert_eq!(gateway.device(), before);
-    assert_eq!(gateway.matrix.health().problem, None);
+    assert_eq!(gateway.adapter.health().problem, None);
     gateway.stop().await;
 }
 
@@ -261,7 +261,7 @@ async fn what_is_owed_waits_for_the_first_sync() {
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "wait one").await;
     gateway.agent_has(1).await;
-    let folder = gateway.folder();
+    let folder = gateway.keys();
     let down = gateway.down().await;
     fs::remove_dir_all(&folder).expect("the folder is there");
     fs::create_dir(&folder).expect("a folder can be made");

@@ -65,7 +65,7 @@ async fn a_new_device_with_the_recovery_key_reads_what_was_said_before() {
     };
     proxy.until("the key is kept", |call| is_it(call) && call.status == 200).await;
 
-    let folder = gateway.folder();
+    let folder = gateway.keys();
     let down = gateway.down().await;
     fs::remove_dir_all(&folder).expect("the folder is there");
     fs::create_dir(&folder).expect("a folder can be made");
@@ -124,7 +124,7 @@ async fn a_recovery_key_that_opens_nothing_keeps_nobody_waiting() {
     ada.until_joined(&room, gateway.user()).await;
     ada.until("a signature", async || ada.sees_signed(gateway.user(), &before).await.then_some(())).await;
 
-    let folder = gateway.folder();
+    let folder = gateway.keys();
     let mut down = gateway.down().await;
     down.options.recovery_key = Some("another horse".into());
     fs::remove_dir_all(&folder).expect("the folder is there");

@@ -16,7 +16,7 @@ async fn a_message_is_answered_and_confirmed() {
 
     ada.hears("You said: hello").await;
     telegram.all_confirmed().await;
-    assert!(gateway.bot.health().problem.is_none());
+    assert!(gateway.adapter.health().problem.is_none());
     gateway.stop().await;
 }
 

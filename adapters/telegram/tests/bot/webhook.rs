@@ -136,6 +136,6 @@ async fn a_webhook_that_cannot_be_set_is_named_and_tried_again() {
     ada.says("say after all");
 
     ada.hears("after all").await;
-    assert!(gateway.bot.health().problem.is_none());
+    assert!(gateway.adapter.health().problem.is_none());
     gateway.stop().await;
 }

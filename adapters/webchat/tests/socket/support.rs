@@ -1,72 +1,46 @@
 //! A web chat on a real core and a real store, and a page that speaks its protocol.
 
-use std::{
-    collections::{HashMap, HashSet},
-    net::SocketAddr,
-    sync::Arc,
-    time::Duration,
-};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use async_trait::async_trait;
 use futures_util::{SinkExt, StreamExt};
 use rejoinder_core::{
-    AgentError, AgentRuntime, AgentTurn, Cause, ChannelAdapter, ChatKind, Engine, Ladder, Outcome, Parts, Policies,
-    Policy, Question, Reply, RunEvents, Rung, Settings, SystemClock, Words,
-    conformance::refusing::{Refuses, Refusing},
+    Cause, Ladder, Policies, Policy, Question, Rung, SharedClock, SystemClock,
+    conformance::{
+        refusing::Refuses,
+        scripted::{Gate, Script, ScriptedAgent},
+    },
 };
-use rejoinder_store::{OpenOptions, SqliteStore};
+use rejoinder_testkit::{Gateway, Setup};
 use rejoinder_webchat::{Access, WebchatAdapter, WebchatSettings, router};
 use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::Notify,
     time::timeout,
 };
 use tokio_tungstenite::{
     MaybeTlsStream, WebSocketStream,
     tungstenite::{self, Message, client::IntoClientRequest},
 };
-use tokio_util::sync::CancellationToken;
 
 /// What nothing here takes as long as.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// An agent that does what it is told.
-#[derive(Default)]
-struct Agent {
-    go_on: Arc<Notify>,
-}
-
-#[async_trait]
-impl AgentRuntime for Agent {
-    fn describe(&self) -> String {
-        "an obedient agent".to_owned()
-    }
-
-    async fn run(&self, turn: AgentTurn, events: RunEvents, _: CancellationToken) -> Result<Outcome, AgentError> {
-        Ok(match turn.text.as_str() {
-            "react" => Outcome::React("👍".to_owned()),
-            "be silent" => Outcome::Silent("as I was told".to_owned()),
-            "write slowly" => {
-                events.text("**so").await;
-                self.go_on.notified().await;
-                Outcome::Reply(Reply::text("**so** it is"))
-            }
-            "wait" => {
-                self.go_on.notified().await;
-                Outcome::Reply(Reply::text("waited"))
-            }
-            said => Outcome::Reply(Reply::text(format!("*{said}*"))),
-        })
-    }
+fn agent(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
+    let gate = gate.clone();
+    ScriptedAgent::new(clock, move |turn| match turn.text.as_str() {
+        "react" => Script::reacts("👍"),
+        "be silent" => Script::is_silent("as I was told"),
+        "write slowly" => Script::replies("**so** it is").streaming("**so").waiting(&gate),
+        "wait" => Script::replies("waited").waiting(&gate),
+        said => Script::replies(&format!("*{said}*")),
+    })
 }
 
 /// A running chat.
 pub(crate) struct Chat {
     pub(crate) address: SocketAddr,
-    engine: Engine,
-    go_on: Arc<Notify>,
-    _directory: tempfile::TempDir,
+    gateway: Gateway<WebchatAdapter>,
 }
 
 impl Chat {
@@ -76,55 +50,38 @@ impl Chat {
 
     /// One whose store refuses the first thing that is said.
     pub(crate) async fn refusing() -> Self {
-        Self::on(Access::Loopback, Some(Refuses::Words)).await
+        Self::on(Access::Loopback, setup().refusing(Refuses::Words)).await
     }
 
     pub(crate) async fn with(access: Access) -> Self {
-        Self::on(access, None).await
+        Self::on(access, setup()).await
     }
 
-    async fn on(access: Access, refuses: Option<Refuses>) -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let store = SqliteStore::open(OpenOptions::new(directory.path().join("chat.db"))).await.expect("a store");
-        let clock: rejoinder_core::SharedClock = Arc::new(SystemClock);
+    async fn on(access: Access, setup: Setup) -> Self {
         let adapter = Arc::new(WebchatAdapter::new(WebchatSettings {
             name: "main".to_owned(),
             access,
             title: "Chat & <b>tests</b>".to_owned(),
             greeting: "Hello.".to_owned(),
             origins: vec![],
-            clock: Arc::clone(&clock),
+            clock: Arc::new(SystemClock),
         }));
-        let agent = Agent::default();
-        let go_on = Arc::clone(&agent.go_on);
-        let agents: HashMap<_, Arc<dyn AgentRuntime>> = HashMap::from([("agent".into(), Arc::new(agent) as _)]);
-        let channels: Vec<Arc<dyn ChannelAdapter>> = vec![Arc::clone(&adapter) as _];
-        let store = Refusing::perhaps(Arc::new(store), refuses);
-        let parts = Parts { store, clock, channels, agents, settings: settings() };
-        let engine = Engine::start(parts).await.expect("a core");
-        let channel = adapter.channel().clone();
-        let is_live = || adapter.health().inbound_at.is_some();
-        timeout(PATIENCE, async {
-            while !is_live() {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await
-        .unwrap_or_else(|_| panic!("{channel} does not open"));
+        let gateway = Gateway::start(setup, Arc::clone(&adapter)).await;
+        gateway.until_live().await;
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let router = router(vec![adapter]).into_make_service_with_connect_info::<SocketAddr>();
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { address, engine, go_on, _directory: directory }
+        Self { address, gateway }
     }
 
     /// Lets an agent that waits go on.
     pub(crate) fn go_on(&self) {
-        self.go_on.notify_one();
+        self.gateway.agent_goes_on();
     }
 
     pub(crate) async fn stop(&self) {
-        self.engine.stop(Duration::ZERO).await;
+        self.gateway.ends(Duration::ZERO).await;
     }
 
     /// A page that has said hello and was welcomed.
@@ -150,24 +107,14 @@ impl Chat {
     }
 }
 
-fn settings() -> Settings {
-    let ladder = Ladder::empty().with(Cause::Silent, vec![Rung::Clarify("what".to_owned())]);
-    let policy = Policy { ladder, ..Policy::default() };
-    Settings {
-        default_agent: "agent".into(),
-        channel_agents: HashMap::new(),
-        access: HashMap::new(),
-        tells_reactions: HashSet::new(),
-        max_attachment: 1 << 20,
-        policies: Policies::new(policy.clone()).with("webchat", ChatKind::Direct, policy),
-        words: Words::default().with_template("", "cancelled", "Stopped.").with_question(
-            "what",
-            Question { text: "Which?".to_owned(), choices: vec!["This".into(), "That".into()], anyone: false },
-        ),
-        max_concurrent_turns: 8,
-        delivery_lifetime: Duration::from_hours(1),
-        min_attempts: 3,
-    }
+fn setup() -> Setup {
+    Setup::new().agent(agent).settings(|settings| {
+        let ladder = Ladder::empty().with(Cause::Silent, vec![Rung::Clarify("what".to_owned())]);
+        settings.policies = Policies::new(Policy { ladder, ..Policy::default() });
+        let choices = vec!["This".to_owned(), "That".to_owned()];
+        let question = Question { text: "Which?".to_owned(), choices, anyone: false };
+        settings.words = settings.words.clone().with_question("what", question);
+    })
 }
 
 /// The other end of a socket.

@@ -1,7 +1,6 @@
 //! A gateway with one hook: a real core and database, a scripted agent, a real listener.
 
 use std::{
-    collections::{HashMap, HashSet},
     net::SocketAddr,
     sync::{
         Arc, Mutex,
@@ -10,25 +9,25 @@ use std::{
     time::Duration,
 };
 
-use async_trait::async_trait;
 use axum::{Router, body::Bytes, extract::State, http::HeaderMap, routing};
 use hmac::{Hmac, Mac};
 use rejoinder_core::{
-    AgentError, AgentName, AgentRuntime, AgentTurn, Cause, ChannelAdapter, Engine, Ladder, Outcome, Parts, Policies,
-    Policy, Reply, RunEvents, Rung, Settings, SharedClock, Store, SystemClock, Words,
-    conformance::refusing::{Refuses, Refusing},
+    SharedClock, SystemClock, Words,
+    conformance::{
+        refusing::Refuses,
+        scripted::{Gate, Script, ScriptedAgent},
+    },
 };
-use rejoinder_store::{OpenOptions, SqliteStore};
+use rejoinder_testkit::{Gateway, Setup, until};
 use rejoinder_webhook::{CallbackSettings, FormerHooks, ResultKeys, WebhookAdapter, WebhookSettings};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, redirect};
 use serde_json::Value;
 use sha2::Sha256;
 use standardwebhooks::Webhook;
-use tempfile::TempDir;
 use tokio::{
     io::AsyncWriteExt,
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, mpsc, watch},
+    sync::mpsc,
 };
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -40,36 +39,19 @@ pub(crate) const HUB_SECRET: &str = "everybody knows";
 pub(crate) const BODY_LIMIT: usize = 4096;
 
 /// Does what it is told: `say …`, `react …`, `stay silent`, `wait for me`, `count`.
-struct Scripted {
-    going_on: Semaphore,
-    waiting: watch::Sender<u32>,
-    runs: AtomicU32,
-}
-
-#[async_trait]
-impl AgentRuntime for Scripted {
-    fn describe(&self) -> String {
-        "scripted".to_owned()
-    }
-
-    async fn run(&self, turn: AgentTurn, _: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
-        let run = self.runs.fetch_add(1, Ordering::Relaxed) + 1;
+fn agent(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
+    let (gate, runs) = (gate.clone(), AtomicU32::new(0));
+    ScriptedAgent::new(clock, move |turn| {
+        let run = runs.fetch_add(1, Ordering::Relaxed) + 1;
         let (verb, rest) = turn.text.split_once(' ').unwrap_or((&turn.text, ""));
-        Ok(match verb {
-            "say" => Outcome::Reply(Reply::text(rest)),
-            "react" => Outcome::React(rest.to_owned()),
-            "count" => Outcome::Reply(Reply::text(format!("run {run}"))),
-            "wait" => {
-                self.waiting.send_modify(|waiting| *waiting += 1);
-                tokio::select! {
-                    permit = self.going_on.acquire() => permit.expect("never closed").forget(),
-                    () = cancel.cancelled() => {}
-                }
-                Outcome::Reply(Reply::text("at last"))
-            }
-            _ => Outcome::Silent("told to".to_owned()),
-        })
-    }
+        match verb {
+            "say" => Script::replies(rest),
+            "react" => Script::reacts(rest),
+            "count" => Script::replies(&format!("run {run}")),
+            "wait" => Script::replies("at last").waiting(&gate),
+            _ => Script::is_silent("told to"),
+        }
+    })
 }
 
 /// The gateway.
@@ -77,99 +59,63 @@ pub(crate) struct Hook {
     pub(crate) address: SocketAddr,
     pub(crate) client: Client,
     pub(crate) hang_up: CancellationToken,
-    engine: Engine,
-    store: Arc<SqliteStore>,
-    agent: Arc<Scripted>,
-    _directory: TempDir,
+    gateway: Gateway<WebhookAdapter>,
 }
 
-async fn engine(
-    store: Arc<dyn Store>,
-    clock: &SharedClock,
-    channels: Vec<Arc<dyn ChannelAdapter>>,
-    agent: &Arc<Scripted>,
-) -> Engine {
-    Engine::start(Parts {
-        store,
-        clock: Arc::clone(clock),
-        channels,
-        agents: HashMap::from([(AgentName::from("main"), Arc::clone(agent) as Arc<dyn AgentRuntime>)]),
-        settings: settings(),
-    })
-    .await
-    .expect("a store that works")
+fn former(gateway: &Gateway<WebhookAdapter>) -> FormerHooks {
+    let clock: SharedClock = Arc::new(SystemClock);
+    FormerHooks { keys: keys(), public_url: None, clock, intake: Box::new(gateway.intakes()) }
 }
 
-fn former(keys: &ResultKeys, clock: &SharedClock, engine: &Engine) -> FormerHooks {
-    let (keys, clock, engine) = (keys.clone(), Arc::clone(clock), engine.clone());
-    FormerHooks { keys, public_url: None, clock, intake: Box::new(move |channel| engine.intake(channel)) }
+fn keys() -> ResultKeys {
+    ResultKeys::new(&"kept by the gateway".into())
 }
 
 impl Hook {
     pub(crate) async fn start() -> Self {
-        Self::with(None, None).await
+        Self::with(None, setup()).await
     }
 
     /// One whose store refuses the first thing that is said.
     pub(crate) async fn refusing() -> Self {
-        Self::with(None, Some(Refuses::Words)).await
+        Self::with(None, setup().refusing(Refuses::Words)).await
     }
 
     pub(crate) async fn with_callback(callback: CallbackSettings) -> Self {
-        Self::with(Some(callback), None).await
+        Self::with(Some(callback), setup()).await
     }
 
-    async fn with(callback: Option<CallbackSettings>, refuses: Option<Refuses>) -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let store = Arc::new(
-            SqliteStore::open(OpenOptions::new(directory.path().join("test.db"))).await.expect("a new database"),
-        );
-        let clock: SharedClock = Arc::new(SystemClock);
+    async fn with(callback: Option<CallbackSettings>, setup: Setup) -> Self {
         let client = Client::builder().redirect(redirect::Policy::none()).build().expect("a client");
         let hang_up = CancellationToken::new();
-        let keys = ResultKeys::new(&"kept by the gateway".into());
         let hook = Arc::new(
             WebhookAdapter::new(WebhookSettings {
                 name: "siri".to_owned(),
                 token: Some(TOKEN.into()),
                 signing_secret: Some(SIGNING_SECRET.into()),
                 hub_secret: Some(HUB_SECRET.into()),
-                result_keys: keys.clone(),
+                result_keys: keys(),
                 wait: Duration::from_secs(25),
                 body_limit: BODY_LIMIT,
                 conversation: None,
                 public_url: None,
                 callback,
-                clock: Arc::clone(&clock),
+                clock: Arc::new(SystemClock),
                 http: client.clone(),
                 hang_up: hang_up.clone(),
             })
             .expect("sound settings"),
         );
-        let agent =
-            Arc::new(Scripted { going_on: Semaphore::new(0), waiting: watch::Sender::new(0), runs: AtomicU32::new(0) });
-        let reached = Refusing::perhaps(Arc::clone(&store) as _, refuses);
-        let engine = engine(reached, &clock, vec![Arc::clone(&hook) as _], &agent).await;
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        let address = listener.local_addr().expect("bound");
-        let router = rejoinder_webhook::router([Arc::clone(&hook)], former(&keys, &clock, &engine));
-        tokio::spawn(async move { axum::serve(listener, router).await });
-        while hook.health().inbound_at.is_none() {
-            tokio::task::yield_now().await;
-        }
-        Self { address, client, hang_up, engine, store, agent, _directory: directory }
+        let gateway = Gateway::start(setup, Arc::clone(&hook)).await;
+        let address = serve(rejoinder_webhook::router([hook], former(&gateway))).await;
+        gateway.until_live().await;
+        Self { address, client, hang_up, gateway }
     }
 
     /// The gateway is stopped, and started again without this hook.
     pub(crate) async fn is_removed(&mut self) {
-        self.engine.stop(Duration::ZERO).await;
-        let clock: SharedClock = Arc::new(SystemClock);
-        self.engine = engine(Arc::clone(&self.store) as _, &clock, Vec::new(), &self.agent).await;
-        let keys = ResultKeys::new(&"kept by the gateway".into());
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-        self.address = listener.local_addr().expect("bound");
-        let router = rejoinder_webhook::router([], former(&keys, &clock, &self.engine));
-        tokio::spawn(async move { axum::serve(listener, router).await });
+        self.gateway.loses_its_channel().await;
+        self.address = serve(rejoinder_webhook::router([], former(&self.gateway))).await;
     }
 
     /// An address of before, as it reads now.
@@ -226,12 +172,12 @@ impl Hook {
 
     /// Returns once the agent is in the middle of `wait for me`.
     pub(crate) async fn agent_waits(&self) {
-        self.agent.waiting.subscribe().wait_for(|waiting| *waiting > 0).await.expect("the agent lives");
+        until("the agent waits", async || self.gateway.told().iter().any(|told| told.starts_with("wait"))).await;
     }
 
     /// Lets the agent end one `wait for me`.
     pub(crate) fn agent_goes_on(&self) {
-        self.agent.going_on.add_permits(1);
+        self.gateway.agent_goes_on();
     }
 
     /// Returns once the result at `url` is final.
@@ -242,47 +188,26 @@ impl Hook {
     }
 
     pub(crate) async fn engine_stops(&self) {
-        self.engine.stop(Duration::from_secs(5)).await;
+        self.gateway.ends(Duration::from_secs(5)).await;
     }
 
     /// Stops the gateway; nothing is owed, and nothing waits to be sent.
     pub(crate) async fn stop(self) {
-        let settled = async {
-            loop {
-                let backlog = self.store.backlog().await.expect("a store that can be read");
-                if (backlog.open, backlog.pending_deliveries, backlog.undeliverable) == (0, 0, 0) {
-                    return;
-                }
-                tokio::task::yield_now().await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(10), settled).await.expect("something is owed at the end");
-        self.engine_stops().await;
+        self.gateway.stop().await;
     }
 }
 
-fn settings() -> Settings {
-    let say = |name: &str| vec![Rung::Say(name.to_owned())];
-    let ladder = Ladder::empty()
-        .with(Cause::Silent, say("silent"))
-        .with(Cause::Error, say("failed"))
-        .with(Cause::Timeout, say("late"));
-    Settings {
-        default_agent: "main".into(),
-        channel_agents: HashMap::new(),
-        access: HashMap::new(),
-        tells_reactions: HashSet::new(),
-        max_attachment: 1 << 20,
-        policies: Policies::new(Policy { ladder, ..Policy::default() }),
-        words: Words::default().with_template("", "silent", "Sorry, there is nothing to say.").with_template(
-            "",
-            "deferral",
-            "Still working on this.",
-        ),
-        max_concurrent_turns: 16,
-        delivery_lifetime: Duration::from_hours(1),
-        min_attempts: 3,
-    }
+async fn serve(router: Router) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    address
+}
+
+fn setup() -> Setup {
+    let words = || Words::default().with_template("", "silent", "Sorry, there is nothing to say.");
+    let words = move || words().with_template("", "deferral", "Still working on this.");
+    Setup::new().agent(agent).settings(move |settings| settings.words = words())
 }
 
 pub(crate) fn hub_signature(body: &str) -> String {

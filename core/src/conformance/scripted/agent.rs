@@ -10,6 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 use rejoinder_guard::{Outcome, Reply};
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -26,28 +27,83 @@ use crate::{
 /// What an agent does in one run, step by step, and how it ends.
 #[derive(Clone, Debug)]
 pub struct Script {
-    steps: Vec<Step>,
-    end: End,
-    ignores_cancel: bool,
+    /// What it does, in this order.
+    pub steps: Vec<Step>,
+    /// How it ends.
+    pub end: End,
+    /// Whether it goes on when it is told to stop.
+    pub ignores_cancel: bool,
 }
 
+/// What an agent does before it ends.
 #[derive(Clone, Debug)]
-enum Step {
+pub enum Step {
+    /// Takes so long.
     Take(Duration),
+    /// Waits at a gate, or until the run is cancelled.
+    Wait(Gate),
+    /// Streams a piece of text.
     Stream(String),
+    /// Streams this in place of all that it has streamed.
     Rewrite(String),
+    /// Uses a tool of this name.
     Tool(String),
+    /// Reports what it consumed.
     Use(Usage),
+    /// Sends a message of its own.
     Send(String),
 }
 
+/// How a run ends.
 #[derive(Clone, Debug)]
-enum End {
+pub enum End {
+    /// With an outcome.
     Outcome(Outcome),
-    Defer { note: Option<String>, within: Duration },
+    /// With a deferral.
+    Defer {
+        /// What the person is told.
+        note: Option<String>,
+        /// How long after the end of the run the answer is due.
+        within: Duration,
+    },
+    /// With an error.
     Fail(String),
+    /// With this status, where it is asked over HTTP; else with an error.
+    Refuse(u16),
+    /// With a panic.
     Panic,
+    /// Never.
     Hang,
+}
+
+/// What a run waits for until the test lets it through.
+#[derive(Clone, Debug)]
+pub struct Gate(Arc<Semaphore>);
+
+impl Default for Gate {
+    /// A closed one.
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(0)))
+    }
+}
+
+impl Gate {
+    /// Lets everybody through, now and later.
+    pub fn opens(&self) {
+        self.0.close();
+    }
+
+    /// Lets one through, now or later.
+    pub fn lets_one_through(&self) {
+        self.0.add_permits(1);
+    }
+
+    /// Waits to be let through.
+    pub async fn passes(&self) {
+        if let Ok(permit) = self.0.acquire().await {
+            permit.forget();
+        }
+    }
 }
 
 impl Script {
@@ -87,6 +143,12 @@ impl Script {
         Self::ends(End::Fail(why.to_owned()))
     }
 
+    /// Refuses with this status of HTTP.
+    #[must_use]
+    pub const fn refuses(status: u16) -> Self {
+        Self::ends(End::Refuse(status))
+    }
+
     /// Panics.
     #[must_use]
     pub const fn panics() -> Self {
@@ -103,6 +165,12 @@ impl Script {
     #[must_use]
     pub fn taking(self, time: Duration) -> Self {
         self.doing(Step::Take(time))
+    }
+
+    /// Waits at a gate, after what it did before.
+    #[must_use]
+    pub fn waiting(self, gate: &Gate) -> Self {
+        self.doing(Step::Wait(gate.clone()))
     }
 
     /// Streams a piece of text, after what it did before.
@@ -169,8 +237,10 @@ pub struct ScriptedAgent {
     clock: SharedClock,
     director: Director,
     history: usize,
-    runs: Arc<Mutex<Vec<Run>>>,
-    steps: Arc<AtomicU64>,
+    reads: &'static [&'static str],
+    runs: Mutex<Vec<Run>>,
+    given: watch::Sender<usize>,
+    steps: AtomicU64,
 }
 
 impl std::fmt::Debug for ScriptedAgent {
@@ -182,7 +252,15 @@ impl std::fmt::Debug for ScriptedAgent {
 impl ScriptedAgent {
     /// An agent that takes its time on `clock`, and whose script for each run `director` gives.
     pub fn new(clock: SharedClock, director: impl Fn(&AgentTurn) -> Script + Send + Sync + 'static) -> Self {
-        Self { clock, director: Box::new(director), history: 0, runs: Arc::default(), steps: Arc::default() }
+        Self {
+            clock,
+            director: Box::new(director),
+            history: 0,
+            reads: &[],
+            runs: Mutex::default(),
+            given: watch::Sender::new(0),
+            steps: AtomicU64::new(0),
+        }
     }
 
     /// The same agent, wanting so many lines of history.
@@ -190,6 +268,21 @@ impl ScriptedAgent {
     pub fn remembering(mut self, lines: usize) -> Self {
         self.history = lines;
         self
+    }
+
+    /// The same agent, reading files whose media type begins with one of these.
+    #[must_use]
+    pub const fn reading(mut self, media_types: &'static [&'static str]) -> Self {
+        self.reads = media_types;
+        self
+    }
+
+    /// Waits until it was given so many runs.
+    ///
+    /// # Panics
+    /// Never: the agent holds what it waits for.
+    pub async fn given(&self, runs: usize) {
+        self.given.subscribe().wait_for(|given| *given >= runs).await.expect("the agent lives");
     }
 
     /// The runs it was given, in order.
@@ -221,6 +314,10 @@ impl AgentRuntime for ScriptedAgent {
         self.history
     }
 
+    fn reads(&self, media_type: &str) -> bool {
+        self.reads.iter().any(|read| media_type.starts_with(read))
+    }
+
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
         let script = (self.director)(&turn);
         if script.ignores_cancel {
@@ -241,10 +338,12 @@ impl ScriptedAgent {
             runs.push(Run { turn, sent: Vec::new() });
             runs.len() - 1
         };
+        self.given.send_modify(|given| *given += 1);
         for step in script.steps {
             self.steps.fetch_add(1, Ordering::SeqCst);
             match step {
                 Step::Take(time) => self.clock.sleep(time).await,
+                Step::Wait(gate) => gate.passes().await,
                 Step::Stream(text) => events.text(text).await,
                 Step::Rewrite(text) => events.rewrite(text).await,
                 Step::Tool(name) => events.tool(name).await,
@@ -260,6 +359,7 @@ impl ScriptedAgent {
             End::Outcome(outcome) => Ok(outcome),
             End::Defer { note, within } => Ok(Outcome::Defer { note, due: self.clock.now() + within }),
             End::Fail(why) => Err(AgentError::Failed(why)),
+            End::Refuse(status) => Err(AgentError::Failed(status.to_string())),
             End::Panic => panic!("a bug of the agent's"),
             End::Hang => std::future::pending().await,
         }

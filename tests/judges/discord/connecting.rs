@@ -6,7 +6,7 @@ use rejoinder_discord_server::{DiscordServer, Gateway};
 use serde_json::json;
 use serenity::all::{Event, GatewayIntents};
 
-use crate::client::{Judge, http, number};
+use super::client::{Judge, http, number};
 
 #[tokio::test]
 async fn a_client_is_told_of_its_guilds() {

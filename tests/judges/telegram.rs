@@ -29,7 +29,7 @@ fn log(name: &str) -> PathBuf {
 
 fn judge(script: &str) -> Command {
     let mut command = Command::new(python());
-    command.arg(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("judges").join(script));
+    command.arg(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("telegram").join(script));
     command.env("PYTHONDONTWRITEBYTECODE", "1").kill_on_drop(true);
     command
 }

@@ -9,7 +9,7 @@ use serenity::{
     http::HttpError,
 };
 
-use crate::client::{Judge, http, number, refusal, send};
+use super::client::{Judge, http, number, refusal, send};
 
 const MESSAGES: &str = "/channels/*/messages";
 

@@ -9,7 +9,7 @@ use serenity::all::{
     CreateCommand, CreateCommandOption, CreateMessage, Event, Interaction,
 };
 
-use crate::client::{Judge, number, refusal, send};
+use super::client::{Judge, number, refusal, send};
 
 async fn asks(judge: &Judge) -> CommandInteraction {
     judge

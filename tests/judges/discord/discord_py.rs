@@ -12,7 +12,7 @@ async fn discord_py_holds_a_conversation() {
     let guild = server.guild("Home").await;
     let channel = guild.channel("general").await;
     let ada = server.person("Ada").await;
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/judges/discord_py.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("discord/discord_py.py");
     let mut judge = Command::new(rejoinder_discord_server::python())
         .arg("-B")
         .arg(script)

@@ -9,7 +9,7 @@ use serenity::all::{
     CreateMessage, CreateThread, EditMessage, Event, GetMessages, MessageType, Nonce, ReactionType,
 };
 
-use crate::client::{Judge, http, number, refusal, send};
+use super::client::{Judge, http, number, refusal, send};
 
 fn text(content: &str) -> CreateMessage {
     CreateMessage::new().content(content)

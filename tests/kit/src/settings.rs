@@ -1,0 +1,64 @@
+//! What the gateway of an adapter's test is set to.
+
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
+
+use rejoinder_core::{Cause, ChannelId, ChatKind, Ladder, Policies, Policy, Question, Rung, Settings, Words};
+
+/// What is said to a silent agent's question in a direct chat. In a group there is a question with choices.
+pub const SILENT: &str = "I have nothing to say to that.";
+/// What is said when an agent fails, or a platform refuses its answer.
+pub const FAILED: &str = "Sorry.";
+/// What is said to what cannot be read.
+pub const CANNOT_READ: &str = "I could not read that.";
+/// What stands before what may be a second copy.
+pub const LABEL: &str = "(This may be a second copy.)";
+/// What `/help` says.
+pub const HELP: &str = "Ask me.";
+
+/// Settings of a gateway with one channel, which is told of reactions and open to everybody, and an agent `main`.
+/// Policies are `policy` with a ladder.
+#[must_use]
+pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
+    let with_ladder = |silent: Rung| {
+        let say = |name: &str| vec![Rung::Say(name.to_owned())];
+        let ladder = Ladder::empty()
+            .with(Cause::Silent, vec![silent])
+            .with(Cause::Unreadable, say("unreadable"))
+            .with(Cause::Error, say("failed"))
+            .with(Cause::Refused, say("failed"));
+        Policy { ladder, ..policy.clone() }
+    };
+    let direct = with_ladder(Rung::Say("silent".to_owned()));
+    let group = with_ladder(Rung::Clarify("what_next".to_owned()));
+    let words = [
+        ("silent", SILENT),
+        ("failed", FAILED),
+        ("unreadable", CANNOT_READ),
+        ("resent", LABEL),
+        ("nothing_to_cancel", "Nothing to stop."),
+        ("cancelled", "Stopped."),
+        ("help", HELP),
+    ]
+    .into_iter()
+    .fold(Words::default(), |words, (name, text)| words.with_template("", name, text));
+    let question = Question {
+        text: "Which of these?".to_owned(),
+        choices: vec!["say more".to_owned(), "say less".to_owned()],
+        anyone: false,
+    };
+    Settings {
+        default_agent: "main".into(),
+        channel_agents: HashMap::new(),
+        access: HashMap::new(),
+        tells_reactions: HashSet::from([channel.clone()]),
+        max_attachment: 1 << 20,
+        policies: Policies::new(direct).with(channel.platform(), ChatKind::Group, group),
+        words: words.with_question("what_next", question),
+        max_concurrent_turns: 64,
+        delivery_lifetime: Duration::from_hours(1),
+        min_attempts: 3,
+    }
+}

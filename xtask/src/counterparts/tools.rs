@@ -1,0 +1,50 @@
+//! Commands for Cargo that are no part of Rust, exactly as `xtask/tools/requirements.txt` names them.
+//!
+//! They come from PyPI, where they are built already: compiling them takes minutes.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::{Found, Places, python, stamp::Stamp};
+use crate::process;
+
+const HOW_TO_GET: &str = "install it with `cargo install --locked`, so that it is found in PATH";
+
+/// The command `name`: the one in `PATH`, or else the one that [`install`] has installed.
+pub(super) fn path(installed: &Path, name: &str) -> Result<PathBuf> {
+    if process::exists(name)? { Ok(name.into()) } else { Ok(environment(installed).join("bin").join(name)) }
+}
+
+fn environment(installed: &Path) -> PathBuf {
+    installed.join("tools")
+}
+
+/// Makes sure of `cargo-nextest`.
+pub(super) fn nextest(places: &Places) -> Result<Found> {
+    install(places, "cargo-nextest")
+}
+
+/// Makes sure of `cargo-deny`.
+pub(super) fn deny(places: &Places) -> Result<Found> {
+    install(places, "cargo-deny")
+}
+
+/// Installs what is pinned, unless `name` is in `PATH`.
+fn install(places: &Places, name: &str) -> Result<Found> {
+    if process::exists(name)? {
+        return Ok(Found::Present);
+    }
+    let (environment, pinned) = (environment(&places.installed), &places.tools);
+    let version = python::version()?;
+    let stamp = Stamp::new(places.installed.join("tools.stamp"), &[pinned], &version)?;
+    if stamp.matches() && environment.join("bin").join(name).is_file() {
+        return Ok(Found::Present);
+    }
+    stamp.clear()?;
+    python::make_environment(&environment)?;
+    python::pip_install(&environment, &[pinned])
+        .with_context(|| format!("{name} cannot be installed: {HOW_TO_GET}"))?;
+    stamp.write()?;
+    Ok(Found::Installed)
+}
