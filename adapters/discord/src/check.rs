@@ -11,8 +11,8 @@ use url::Url;
 
 use crate::{
     api::{Api, ApiError},
-    options,
     payload::User,
+    section,
     snowflake::Snowflake,
 };
 
@@ -79,7 +79,7 @@ struct Application {
 /// # Errors
 /// When it is nobody's, or nobody answers.
 pub async fn check(http: &Client, api_url: &Url, token: &SecretString) -> Result<BotProfile, CheckError> {
-    if !options::is_token(token.expose_secret()) {
+    if !section::is_token(token.expose_secret()) {
         return Err(CheckError::Malformed);
     }
     if !matches!(api_url.scheme(), "http" | "https") {

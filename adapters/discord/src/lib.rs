@@ -29,7 +29,7 @@
 //! * a kind of event: its view in `payload.rs`, its reading in `normalise/`, its name in `inbound.rs`;
 //! * something to send: its arm in `outbound.rs`;
 //! * a failure of Discord's that wants something done: its code in `api/error.rs`;
-//! * a number that Discord sets: its line in `capabilities.rs` or `options.rs`, with its source.
+//! * a number that Discord sets: its line in `capabilities.rs` or `section.rs`, with its source.
 
 mod api;
 mod backfill;
@@ -45,13 +45,13 @@ mod gateway;
 mod inbound;
 mod interactions;
 mod normalise;
-mod options;
 mod outbound;
 mod payload;
 mod places;
 mod position;
 mod pulse;
 mod said;
+mod section;
 mod snowflake;
 
 use std::{
@@ -86,7 +86,7 @@ use crate::{
 pub use crate::{
     check::{BotProfile, CheckError, check},
     format::MESSAGE_UNITS,
-    options::{API_URL, DiscordOptions, Limits, OptionsError, Streaming, is_token},
+    section::{API_URL, DiscordSection, LOOKS, Pace, Streaming},
 };
 
 /// How many places of threads are remembered.
@@ -98,7 +98,7 @@ const LOADED_WITHIN: Duration = Duration::from_secs(10);
 /// One application on Discord.
 pub struct Discord {
     channel: ChannelId,
-    options: DiscordOptions,
+    options: DiscordSection,
     clock: SharedClock,
     api: Arc<Api>,
     /// A client that speaks HTTP/1.1 only and follows nobody: for the Gateway, and for Discord's file server.
@@ -123,26 +123,18 @@ impl Discord {
     /// A channel for one application. `http` makes the calls: a client without a timeout of its own that is
     /// shorter than a minute.
     ///
-    /// # Errors
-    /// When the options cannot work.
-    ///
     /// # Panics
     /// When no HTTP client can be built: the machine has no certificates that could be read.
-    pub fn new(
-        channel: ChannelId,
-        options: DiscordOptions,
-        clock: SharedClock,
-        http: Client,
-    ) -> Result<Self, OptionsError> {
-        options.check()?;
+    #[must_use]
+    pub fn new(channel: ChannelId, options: DiscordSection, clock: SharedClock, http: Client) -> Self {
         let plain_http = Client::builder()
             .http1_only()
             .connect_timeout(Duration::from_secs(10))
             .redirect(redirect::Policy::none())
             .build()
             .expect("a client without unusual options");
-        let api = Api::new(http, options.api_url.clone(), options.token.clone(), Arc::clone(&clock));
-        Ok(Self {
+        let api = Api::new(http, options.api_url.clone(), options.token.get().clone(), Arc::clone(&clock));
+        Self {
             channel,
             options,
             clock,
@@ -158,7 +150,7 @@ impl Discord {
             identified_at: Mutex::new(None),
             loaded: watch::Sender::new(false),
             tasks: TaskTracker::new(),
-        })
+        }
     }
 
     /// Who we are.
@@ -274,7 +266,7 @@ impl ChannelAdapter for Discord {
 
     fn capabilities(&self, conversation: &ConversationRef) -> Capabilities {
         let is_private = normalise::private_to(conversation).is_some();
-        capabilities::capabilities(is_private, self.options.streaming == Streaming::Edit, &self.options.limits)
+        capabilities::capabilities(is_private, self.options.streaming == Streaming::Edit, &self.options.pace.limits())
     }
 
     fn health(&self) -> ChannelHealth {

@@ -43,17 +43,17 @@ mod inbound;
 mod invites;
 mod known;
 mod locked;
-mod options;
 mod outbound;
 mod payload;
 mod pulse;
 mod said;
+mod section;
 mod session;
 mod sync;
 mod trust;
 mod verification;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use matrix_sdk::Client;
@@ -67,7 +67,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use self::{
     check::{AccountProfile, AccountStanding, CheckError, check, discover, standing},
-    options::{AutoJoin, Login, MatrixOptions, OptionsError, ReadReceipts, Streaming},
+    section::{AutoJoin, LOOKS, Login, MatrixSection, Pace, ReadReceipts, Streaming},
 };
 use self::{
     drafts::Budget,
@@ -92,7 +92,9 @@ const TURNS: usize = 4096;
 /// One account.
 pub struct Matrix {
     channel: ChannelId,
-    options: MatrixOptions,
+    options: MatrixSection,
+    /// What belongs to our device.
+    folder: PathBuf,
     clock: SharedClock,
     http: reqwest::Client,
     pulse: Pulse,
@@ -130,20 +132,22 @@ impl Session {
 impl Matrix {
     /// The account that `options` describe, on `channel`. Nothing is called before [`run`](ChannelAdapter::run).
     ///
-    /// `http` must not follow redirects: what is sent goes where the operator said.
+    /// `folder` is for what belongs to our device: its session and its keys, as precious as the database. It is made with
+    /// mode 700; each channel needs one of its own.
     ///
-    /// # Errors
-    /// When the options cannot be used.
+    /// `http` must not follow redirects: what is sent goes where the operator said.
+    #[must_use]
     pub fn new(
         channel: ChannelId,
-        options: MatrixOptions,
+        options: MatrixSection,
+        folder: PathBuf,
         clock: SharedClock,
         http: reqwest::Client,
-    ) -> Result<Self, OptionsError> {
-        options.check()?;
-        Ok(Self {
+    ) -> Self {
+        Self {
             channel,
             options,
+            folder,
             clock,
             http,
             pulse: Pulse::default(),
@@ -158,7 +162,7 @@ impl Matrix {
             turns: Cache::new(TURNS),
             asked: Cache::new(TURNS),
             tasks: TaskTracker::new(),
-        })
+        }
     }
 
     fn session(&self) -> Option<Arc<Session>> {
@@ -190,7 +194,7 @@ impl Matrix {
         let mut backoff = Backoff::default();
         let client = loop {
             let opened = tokio::select! {
-                opened = session::open(&self.options, &self.http, before.as_deref()) => opened,
+                opened = session::open(&self.options, &self.folder, &self.http, before.as_deref()) => opened,
                 () = shutdown.cancelled() => return Err(Stop::Ending),
             };
             let (detail, retry_after) = match opened {

@@ -27,8 +27,8 @@ use crate::{
     format,
     invites::{is_joined, successor},
     known::{Asked, Known},
-    options::{ReadReceipts, Streaming},
     payload::OUR_FIELD,
+    section::{ReadReceipts, Streaming},
     sync::{chat_kind, read},
 };
 
@@ -247,7 +247,7 @@ impl Matrix {
 
     /// Takes one draft from their budget.
     fn may_draft(&self) -> Result<(), DeliveryError> {
-        if let Err(wait) = self.budget.take(self.options.draft_rate, self.clock.now()) {
+        if let Err(wait) = self.budget.take(self.options.pace.of_drafts(), self.clock.now()) {
             // The homeserver would take a message.
             return Err(DeliveryError::NotSent {
                 retry_after: Some(wait.max(DRAFT_PAUSE)),

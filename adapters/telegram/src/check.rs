@@ -12,8 +12,8 @@ use url::Url;
 
 use crate::{
     api::{Api, ApiError},
-    options,
     payload::WebhookInfo,
+    section,
 };
 
 /// A bot, as `getMe` describes it (<https://core.telegram.org/bots/api#getme>).
@@ -96,7 +96,7 @@ async fn ask<P: Payload + Serialize, T: DeserializeOwned>(
     token: &SecretString,
     payload: &P,
 ) -> Result<T, CheckError> {
-    if !options::is_token(token.expose_secret()) {
+    if !section::is_token(token.expose_secret()) {
         return Err(CheckError::Malformed);
     }
     if !matches!(api_url.scheme(), "http" | "https") {

@@ -16,7 +16,7 @@ use rejoinder_core::{
 use rejoinder_telegram_double::{ApiError, Fault, Outage, Person, TelegramDouble};
 use serde_json::{Value, json};
 
-use crate::{Telegram, TelegramOptions, check::BotProfile, normalise::Reader, said::Said, tests};
+use crate::{Telegram, TelegramSection, check::BotProfile, normalise::Reader, said::Said, tests};
 
 struct Double {
     telegram: TelegramDouble,
@@ -28,7 +28,7 @@ struct Double {
 
 async fn double() -> Double {
     let telegram = TelegramDouble::start().await;
-    let options = TelegramOptions { token: telegram.token().into(), ..TelegramOptions::default() };
+    let options = TelegramSection { token: telegram.token().into(), ..TelegramSection::default() };
     let adapter = Arc::new(tests::bot_of(&telegram.url(), options));
     let ada = telegram.person_called("Ada", "ada_l");
     let asked = ada.says("hello");

@@ -45,13 +45,13 @@ pub mod format;
 mod inbound;
 mod limited;
 mod normalise;
-mod options;
 mod outbound;
 mod payload;
 mod polling;
 mod pulse;
 mod reactions;
 mod said;
+mod section;
 mod webhook;
 
 use std::{
@@ -88,9 +88,7 @@ use self::{
 };
 pub use self::{
     check::{BotProfile, CheckError, Posting, check, check_posting},
-    options::{
-        API_URL, Limits, MAX_POLL_TIMEOUT, Mode, OptionsError, Streaming, TelegramOptions, WebhookOptions, is_token,
-    },
+    section::{API_URL, LOOKS, Pace, Streaming, TelegramSection, TelegramWebhook, UpdateMode},
     webhook::webhook_routes,
 };
 
@@ -100,7 +98,7 @@ const LAST_CALLS: Duration = Duration::from_secs(2);
 /// One bot.
 pub struct Telegram {
     channel: ChannelId,
-    options: TelegramOptions,
+    options: TelegramSection,
     api: Arc<Api>,
     clock: SharedClock,
     pulse: Pulse,
@@ -128,22 +126,12 @@ impl Telegram {
     /// The bot that `options` describe, on `channel`. Nothing is called before [`run`](ChannelAdapter::run).
     ///
     /// `http` must not follow redirects: what is sent goes where the operator said.
-    ///
-    /// # Errors
-    /// When the options cannot be used.
-    pub fn new(
-        channel: ChannelId,
-        options: TelegramOptions,
-        clock: SharedClock,
-        http: Client,
-    ) -> Result<Self, OptionsError> {
-        options.check()?;
-        let door = match &options.mode {
-            Mode::Polling => None,
-            Mode::Webhook(webhook) => Some(Door::new(channel.name(), &options.token, webhook)),
-        };
-        Ok(Self {
-            api: Arc::new(Api::new(http, options.api_url.clone(), options.token.clone())),
+    #[must_use]
+    pub fn new(channel: ChannelId, options: TelegramSection, clock: SharedClock, http: Client) -> Self {
+        let token = options.token.get();
+        let door = options.posted_to().map(|webhook| Door::new(channel.name(), token, webhook));
+        Self {
+            api: Arc::new(Api::new(http, options.api_url.clone(), token.clone())),
             reactions: Reactions::new(&options.reactions),
             channel,
             options,
@@ -156,7 +144,7 @@ impl Telegram {
             door,
             open: RwLock::new(None),
             tasks: TaskTracker::new(),
-        })
+        }
     }
 
     fn open(&self) -> Option<Arc<Open>> {
@@ -224,13 +212,13 @@ impl ChannelAdapter for Telegram {
     fn capabilities(&self, conversation: &ConversationRef) -> Capabilities {
         let is_private = !conversation.chat.starts_with(['-', '@']);
         let place = Place { is_private, drafts: self.drafts(is_private) };
-        capabilities::capabilities(place, &self.options.limits, self.reactions.known())
+        capabilities::capabilities(place, &self.options.pace.limits(), self.reactions.known())
     }
 
     fn health(&self) -> ChannelHealth {
-        let stale_after: Option<Duration> = match self.options.mode {
-            Mode::Polling => Some(polling::stale_after(self.options.poll_timeout)),
-            Mode::Webhook(_) => None,
+        let stale_after = match self.options.mode {
+            UpdateMode::Polling => Some(polling::stale_after(self.options.poll_timeout)),
+            UpdateMode::Webhook => None,
         };
         self.pulse.health(stale_after)
     }
@@ -251,8 +239,8 @@ impl ChannelAdapter for Telegram {
             () = shutdown.cancelled() => return Ok(()),
         }
         let result = match self.options.mode {
-            Mode::Polling => self.poll(&me, &intake, &shutdown).await,
-            Mode::Webhook(_) => self.listen(&me, &intake, &shutdown).await,
+            UpdateMode::Polling => self.poll(&me, &intake, &shutdown).await,
+            UpdateMode::Webhook => self.listen(&me, &intake, &shutdown).await,
         };
         self.tasks.close();
         tokio::select! {
@@ -267,7 +255,7 @@ impl ChannelAdapter for Telegram {
         let Some(id) = normalise::file_id(&attachment.url) else {
             return Err(FetchError::NotOurs(attachment.name.clone()));
         };
-        let limit = limit.min(self.options.max_download);
+        let limit = limit.min(self.options.max_attachment.bytes());
         let failed = |error: api::ApiError| match error.refusal() {
             Some(refusal) if refusal.description.to_lowercase().contains("too big") => FetchError::TooLarge { limit },
             _ => FetchError::Failed(error.to_string()),

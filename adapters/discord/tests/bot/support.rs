@@ -16,7 +16,7 @@ use rejoinder_core::{
     Store, SystemClock, Timestamp, Words,
     conformance::refusing::{Refuses, Refusing},
 };
-use rejoinder_discord::{Discord, DiscordOptions, Limits};
+use rejoinder_discord::{Discord, DiscordSection, Pace};
 use rejoinder_discord_server::DiscordServer;
 use rejoinder_store::{OpenOptions, SqliteStore};
 use tempfile::TempDir;
@@ -112,12 +112,12 @@ pub(crate) struct Gateway {
 }
 
 /// What the channel is made with: no limits of our own.
-pub(crate) fn options(server: &DiscordServer) -> DiscordOptions {
-    DiscordOptions {
+pub(crate) fn options(server: &DiscordServer) -> DiscordSection {
+    DiscordSection {
         token: server.token().into(),
         api_url: Url::parse(server.api_url()).expect("an address"),
-        limits: Limits::none(),
-        ..DiscordOptions::default()
+        pace: Pace::Server,
+        ..DiscordSection::default()
     }
 }
 
@@ -138,7 +138,7 @@ impl Gateway {
         gateway
     }
 
-    pub(crate) async fn with(options: DiscordOptions) -> Self {
+    pub(crate) async fn with(options: DiscordSection) -> Self {
         Self::on(options, tempfile::tempdir().expect("a directory"), Arc::default(), None).await
     }
 
@@ -151,7 +151,7 @@ impl Gateway {
     }
 
     async fn on(
-        options: DiscordOptions,
+        options: DiscordSection,
         directory: TempDir,
         clock: Arc<LeadingClock>,
         refuses: Option<Refuses>,
@@ -159,7 +159,7 @@ impl Gateway {
         let store =
             Arc::new(SqliteStore::open(OpenOptions::new(directory.path().join("test.db"))).await.expect("a database"));
         let channel = ChannelId::new("discord", "main");
-        let discord = Arc::new(Discord::new(channel, options, Arc::clone(&clock) as _, http()).expect("sound options"));
+        let discord = Arc::new(Discord::new(channel, options, Arc::clone(&clock) as _, http()));
         let agent =
             Arc::new(Scripted { going_on: Semaphore::new(0), turns: Mutex::default(), given: watch::Sender::new(0) });
         let engine = Engine::start(Parts {

@@ -67,7 +67,7 @@ impl Matrix {
         caption: &str,
     ) -> Result<Value, DeliveryError> {
         let ours = json!({ "id": place.delivery.id() });
-        let source = Source::of(file, self.options.max_upload)
+        let source = Source::of(file, self.options.max_upload.bytes())
             .map_err(|why| DeliveryError::Refused(format!("`{}` is not sent: {why}", file.name)))?;
         let bytes = match source {
             Source::Bytes(bytes) => bytes,
@@ -109,7 +109,7 @@ impl Matrix {
         file: &Attachment,
         limit: usize,
     ) -> Result<Vec<u8>, FetchError> {
-        let limit = limit.min(self.options.max_download);
+        let limit = limit.min(self.options.max_attachment.bytes());
         let (room, event) = kept_at(&file.url).ok_or_else(|| FetchError::NotOurs(file.name.clone()))?;
         let failed = |why: String| FetchError::Failed(why);
         let room = session.client.get_room(&room).ok_or_else(|| failed("we are not in its room".to_owned()))?;

@@ -21,8 +21,8 @@ use crate::{
     inbound::{self, Around},
     known::Known,
     locked::Locked,
-    options::ReadReceipts,
     payload::Event,
+    section::ReadReceipts,
 };
 
 /// How often an event that another refers to is asked for.

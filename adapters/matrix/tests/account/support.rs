@@ -16,7 +16,7 @@ use rejoinder_core::{
     ChatKind, Clock, Engine, Ladder, Outcome, Parts, Policies, Policy, Question, Reply, RunEvents, Rung, Settings,
     Store, SystemClock, Timestamp, TurnId, Words, store::CursorMove,
 };
-use rejoinder_matrix::{AutoJoin, Login, Matrix, MatrixOptions};
+use rejoinder_matrix::{AutoJoin, Matrix, MatrixSection};
 use rejoinder_matrix_server::{Account, Fault, Homeserver, Person};
 use rejoinder_store::{OpenOptions, SqliteStore};
 use serde_json::json;
@@ -110,19 +110,19 @@ pub(crate) struct Gateway {
     agent: Arc<Scripted>,
     engine: Engine,
     store: Arc<SqliteStore>,
-    options: MatrixOptions,
+    options: MatrixSection,
     directory: TempDir,
 }
 
 /// What the channel is made with: everybody may invite, and syncs are short.
-pub(crate) fn options(homeserver: &str, account: &Account) -> MatrixOptions {
-    MatrixOptions {
+pub(crate) fn options(homeserver: &str, account: &Account) -> MatrixSection {
+    MatrixSection {
         homeserver: Url::parse(homeserver).expect("an address"),
         user: account.user.clone(),
-        login: Login::Password(account.password.as_str().into()),
+        password: Some(account.password.as_str().into()),
         auto_join: AutoJoin::Always,
         sync_timeout: Duration::from_secs(2),
-        ..MatrixOptions::default()
+        ..MatrixSection::default()
     }
 }
 
@@ -185,24 +185,23 @@ impl Gateway {
     }
 
     /// Starts, and returns once it has synced.
-    pub(crate) async fn synced(options: MatrixOptions) -> Self {
+    pub(crate) async fn synced(options: MatrixSection) -> Self {
         let gateway = Self::with(options).await;
         gateway.until_synced().await;
         gateway
     }
 
-    pub(crate) async fn with(options: MatrixOptions) -> Self {
+    pub(crate) async fn with(options: MatrixSection) -> Self {
         Self::on(options, tempfile::tempdir().expect("a directory")).await
     }
 
-    async fn on(mut options: MatrixOptions, directory: TempDir) -> Self {
-        options.folder = directory.path().join("matrix-main");
+    async fn on(options: MatrixSection, directory: TempDir) -> Self {
+        let folder = directory.path().join("matrix-main");
         let store =
             Arc::new(SqliteStore::open(OpenOptions::new(directory.path().join("test.db"))).await.expect("a database"));
         let channel = ChannelId::new("matrix", "main");
         let clock = Arc::new(LeadingClock::default());
-        let matrix =
-            Arc::new(Matrix::new(channel, options.clone(), Arc::clone(&clock) as _, http()).expect("sound options"));
+        let matrix = Arc::new(Matrix::new(channel, options.clone(), folder, Arc::clone(&clock) as _, http()));
         let agent =
             Arc::new(Scripted { going_on: Semaphore::new(0), turns: Mutex::default(), given: watch::Sender::new(0) });
         let engine = Engine::start(Parts {
@@ -218,7 +217,7 @@ impl Gateway {
     }
 
     /// What the channel was made with.
-    pub(crate) fn options(&self) -> &MatrixOptions {
+    pub(crate) fn options(&self) -> &MatrixSection {
         &self.options
     }
 
@@ -236,7 +235,7 @@ impl Gateway {
 
     /// Where the session and the keys are.
     pub(crate) fn folder(&self) -> PathBuf {
-        self.options.folder.clone()
+        self.directory.path().join("matrix-main")
     }
 
     /// Stops it; nothing is lost.
@@ -343,7 +342,7 @@ impl Gateway {
 /// A gateway that is not running.
 pub(crate) struct Down {
     directory: TempDir,
-    pub(crate) options: MatrixOptions,
+    pub(crate) options: MatrixSection,
 }
 
 impl Down {

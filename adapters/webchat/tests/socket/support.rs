@@ -15,7 +15,7 @@ use rejoinder_core::{
     conformance::refusing::{Refuses, Refusing},
 };
 use rejoinder_store::{OpenOptions, SqliteStore};
-use rejoinder_webchat::{Access, WebchatAdapter, WebchatSettings, router};
+use rejoinder_webchat::{Access, WebchatAdapter, WebchatSection, WebchatSettings, router};
 use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -89,9 +89,12 @@ impl Chat {
         let clock: rejoinder_core::SharedClock = Arc::new(SystemClock);
         let adapter = Arc::new(WebchatAdapter::new(WebchatSettings {
             name: "main".to_owned(),
+            section: WebchatSection {
+                title: "Chat & <b>tests</b>".to_owned(),
+                greeting: "Hello.".to_owned(),
+                ..WebchatSection::default()
+            },
             access,
-            title: "Chat & <b>tests</b>".to_owned(),
-            greeting: "Hello.".to_owned(),
             origins: vec![],
             clock: Arc::clone(&clock),
         }));

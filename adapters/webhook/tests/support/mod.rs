@@ -19,7 +19,7 @@ use rejoinder_core::{
     conformance::refusing::{Refuses, Refusing},
 };
 use rejoinder_store::{OpenOptions, SqliteStore};
-use rejoinder_webhook::{CallbackSettings, FormerHooks, ResultKeys, WebhookAdapter, WebhookSettings};
+use rejoinder_webhook::{FormerHooks, ResultKeys, WebhookAdapter, WebhookSection, WebhookSettings};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, redirect};
 use serde_json::Value;
 use sha2::Sha256;
@@ -115,11 +115,11 @@ impl Hook {
         Self::with(None, Some(Refuses::Words)).await
     }
 
-    pub(crate) async fn with_callback(callback: CallbackSettings) -> Self {
-        Self::with(Some(callback), None).await
+    pub(crate) async fn with_callback(url: Url) -> Self {
+        Self::with(Some(url), None).await
     }
 
-    async fn with(callback: Option<CallbackSettings>, refuses: Option<Refuses>) -> Self {
+    async fn with(callback_url: Option<Url>, refuses: Option<Refuses>) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let store = Arc::new(
             SqliteStore::open(OpenOptions::new(directory.path().join("test.db"))).await.expect("a new database"),
@@ -132,14 +132,16 @@ impl Hook {
             WebhookAdapter::new(WebhookSettings {
                 name: "siri".to_owned(),
                 token: Some(TOKEN.into()),
-                signing_secret: Some(SIGNING_SECRET.into()),
-                hub_secret: Some(HUB_SECRET.into()),
+                section: WebhookSection {
+                    signing_secret: Some(SIGNING_SECRET.into()),
+                    hub_secret: Some(HUB_SECRET.into()),
+                    callback_secret: callback_url.as_ref().map(|_| CALLBACK_SECRET.into()),
+                    callback_url,
+                    ..WebhookSection::default()
+                },
                 result_keys: keys.clone(),
-                wait: Duration::from_secs(25),
                 body_limit: BODY_LIMIT,
-                conversation: None,
                 public_url: None,
-                callback,
                 clock: Arc::clone(&clock),
                 http: client.clone(),
                 hang_up: hang_up.clone(),

@@ -1,22 +1,21 @@
-//! `[channels.webhook.<name>]`: a hook at `/hooks/<name>`.
+//! `[channels.webhook.<name>]`: a hook at `/hooks/<name>`, as the operator configured it.
 
 use std::time::Duration;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
+use rejoinder_config::{
+    ChannelSection, Checks, Common, Secret, Section, Size, Token,
+    duration::{self, MINUTE},
+    text,
+};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use crate::{
-    Secret, Size, Token,
-    check::{Checks, Section},
-    duration::{self, MINUTE, SECOND},
-    text,
-};
+use crate::auth;
 
 /// One hook. A caller is let in by any one of `token`, `signing_secret` and `hub_secret` that is set.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Webhook {
+#[serde(default, deny_unknown_fields)]
+pub struct WebhookSection {
     /// What a caller shows as `Authorization: Bearer …`.
     pub token: Option<Token>,
     /// The key of Standard Webhooks signatures: `whsec_` and base64.
@@ -24,21 +23,17 @@ pub struct Webhook {
     /// The key of `X-Hub-Signature-256`, as GitHub and Meta sign.
     pub hub_secret: Option<Secret>,
     /// How long a caller is kept waiting at most, and when it does not say; zero: nobody waits.
-    #[serde(
-        default = "default_wait",
-        serialize_with = "duration::write",
-        deserialize_with = "duration::between::<_, 0, { 10 * MINUTE }>"
-    )]
+    #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 0, { 10 * MINUTE }>")]
     pub wait: Duration,
     /// The conversation of callers that name neither one nor a sender. Without one each such call is a
     /// conversation of its own.
-    #[serde(default, deserialize_with = "text::filled_option")]
+    #[serde(deserialize_with = "text::filled_option")]
     pub conversation: Option<String>,
     /// Who answers, where it is not the default agent.
-    #[serde(default, deserialize_with = "text::filled_option")]
+    #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
     /// Where answers are posted as well.
-    #[serde(default, deserialize_with = "text::http_url_option")]
+    #[serde(deserialize_with = "text::http_url_option")]
     pub callback_url: Option<Url>,
     /// The key that callbacks are signed with: `whsec_` and base64. There when `callback_url` is.
     pub callback_secret: Option<Secret>,
@@ -46,11 +41,23 @@ pub struct Webhook {
     pub body_limit: Option<Size>,
 }
 
-fn default_wait() -> Duration {
-    Duration::from_millis(25 * SECOND)
+impl Default for WebhookSection {
+    fn default() -> Self {
+        Self {
+            token: None,
+            signing_secret: None,
+            hub_secret: None,
+            wait: Duration::from_secs(25),
+            conversation: None,
+            agent: None,
+            callback_url: None,
+            callback_secret: None,
+            body_limit: None,
+        }
+    }
 }
 
-impl Section for Webhook {
+impl Section for WebhookSection {
     fn check(&self, checks: &mut Checks<'_>) {
         if self.token.is_none() && self.signing_secret.is_none() && self.hub_secret.is_none() {
             let what = "must be set, or `signing_secret`, or `hub_secret`: a hook is never open \
@@ -80,12 +87,18 @@ impl Section for Webhook {
             }
             (Some(_), Some(_)) | (None, None) => {}
         }
-        if let Some(agent) = &self.agent {
-            checks.refers(checks.key(&["agent"]), "agent", agent, &checks.names.agents);
-        }
+    }
+}
+
+impl ChannelSection for WebhookSection {
+    const PLATFORM: &'static str = "webhook";
+    const MANUAL: &'static str = include_str!("../section.toml");
+
+    fn common(&self) -> Common {
+        Common { agent: self.agent.clone(), ..Common::default() }
     }
 }
 
 fn is_signing_key(secret: &Secret) -> bool {
-    secret.expose().strip_prefix("whsec_").and_then(|key| STANDARD.decode(key).ok()).is_some_and(|key| !key.is_empty())
+    secret.expose().starts_with("whsec_") && auth::signer(secret.expose(), "").is_ok()
 }

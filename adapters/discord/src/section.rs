@@ -1,98 +1,78 @@
-//! `[channels.discord.<name>]`: a Discord application and its bot.
+//! `[channels.discord.<name>]`: a Discord application and its bot, as the operator configured them.
 
 use std::{fmt, time::Duration};
 
+use rejoinder_config::{
+    Account, AllowList, ChannelSection, Checks, Common, Looks, People, Secret, Section, Size,
+    duration::{self, HOUR},
+    text,
+};
+use rejoinder_core::{DirectPolicy, GroupPolicy, Rate};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{Error, Unexpected, Visitor},
 };
 use url::Url;
 
-use super::access::{AllowList, DmPolicy, GroupPolicy, Looks, People};
-use crate::{
-    Secret, Size,
-    check::{Checks, Section},
-    duration::{self, HOUR},
-    text,
-};
-
 /// Discord's own REST server.
-const API_URL: &str = "https://discord.com";
+pub const API_URL: &str = "https://discord.com";
 
 /// One application.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
-pub struct Discord {
+pub struct DiscordSection {
     /// The token of the application's bot.
     pub token: Secret,
     /// Where REST is, without `/api/v10`.
-    #[serde(default = "default_api_url", deserialize_with = "text::http_url")]
+    #[serde(deserialize_with = "text::http_url")]
     pub api_url: Url,
     /// Where the Gateway is, when it is not where REST says.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "text::websocket_url_option")]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text::websocket_url_option")]
     pub gateway_url: Option<Url>,
     /// Whether what is said in servers without a mention is read, which needs the privileged intent of that name.
-    #[serde(default = "yes")]
     pub message_content: bool,
     /// Who may write in direct chats.
-    #[serde(default)]
-    pub dm_policy: DmPolicy,
+    pub dm_policy: DirectPolicy,
     /// Who may write in direct chats where that is a list.
-    #[serde(default)]
     pub allow_from: AllowList,
     /// What is put before the agent in servers.
-    #[serde(default)]
     pub group_policy: GroupPolicy,
     /// Who may write in servers, and which channels; where it is empty, those of `allow_from`.
-    #[serde(default)]
     pub group_allow_from: AllowList,
     /// The other bots and webhooks that are answered like people, by id or unique name.
-    #[serde(default)]
     pub allow_bots: AllowList,
     /// Whether the slash commands are registered.
-    #[serde(default = "yes")]
     pub commands: bool,
     /// The servers that get the commands, by id. Empty: every server, and direct chats.
-    #[serde(default, deserialize_with = "servers")]
+    #[serde(deserialize_with = "servers")]
     pub command_guilds: Vec<String>,
     /// Whether a mention in a server's channel is answered in a thread of its own.
-    #[serde(default)]
     pub auto_thread: bool,
     /// How an answer is shown while it is being written.
-    #[serde(default)]
-    pub streaming: DiscordStreaming,
+    pub streaming: Streaming,
     /// Whether links in answers come without a preview.
-    #[serde(default)]
     pub suppress_embeds: bool,
     /// Whether the agent is told when somebody reacts to one of its messages.
-    #[serde(default)]
     pub tell_reactions: bool,
     /// How old what was said while the gateway was away may be for it to be taken in.
-    #[serde(
-        default = "default_backfill_max_age",
-        serialize_with = "duration::write",
-        deserialize_with = "duration::between::<_, 0, { 720 * HOUR }>"
-    )]
+    #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 0, { 720 * HOUR }>")]
     pub backfill_max_age: Duration,
     /// The largest file that is taken from a person.
-    #[serde(default = "default_max_file")]
     pub max_attachment: Size,
     /// The largest file that is sent.
-    #[serde(default = "default_max_file")]
     pub max_upload: Size,
     /// How fast messages are sent.
-    #[serde(default)]
-    pub pace: DiscordPace,
+    pub pace: Pace,
     /// Who answers, where it is not the default agent.
-    #[serde(default, deserialize_with = "text::filled_option")]
+    #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
 }
 
 /// How an answer is shown while it is being written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum DiscordStreaming {
+pub enum Streaming {
     /// As a message that is edited until it is the answer.
     #[default]
     Edit,
@@ -103,7 +83,7 @@ pub enum DiscordStreaming {
 /// How fast messages are sent. What the server limits beyond that it says itself, and is kept to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum DiscordPace {
+pub enum Pace {
     /// As Discord lets every bot.
     #[default]
     Discord,
@@ -111,20 +91,55 @@ pub enum DiscordPace {
     Server,
 }
 
-fn default_api_url() -> Url {
-    API_URL.parse().expect("a constant address")
+impl Default for DiscordSection {
+    fn default() -> Self {
+        Self {
+            token: Secret::default(),
+            api_url: API_URL.parse().expect("a constant address"),
+            gateway_url: None,
+            message_content: true,
+            dm_policy: DirectPolicy::default(),
+            allow_from: AllowList::default(),
+            group_policy: GroupPolicy::default(),
+            group_allow_from: AllowList::default(),
+            allow_bots: AllowList::default(),
+            commands: true,
+            command_guilds: Vec::new(),
+            auto_thread: false,
+            streaming: Streaming::default(),
+            suppress_embeds: false,
+            tell_reactions: false,
+            backfill_max_age: Duration::from_hours(24),
+            max_attachment: Size::mib(25),
+            max_upload: Size::mib(25),
+            pace: Pace::default(),
+            agent: None,
+        }
+    }
 }
 
-const fn yes() -> bool {
-    true
+impl Pace {
+    /// How fast messages are sent. What Discord limits beyond that, it says in its headers and with 429.
+    pub(crate) fn limits(self) -> Limits {
+        let rate = |per, burst| Some(Rate { per, burst });
+        match self {
+            // What Discord gives at the time of writing: five messages in five seconds to a channel, fifty requests a
+            // second in all (https://discord.com/developers/docs/topics/rate-limits#global-rate-limit).
+            Self::Discord => {
+                Limits { conversation: rate(Duration::from_secs(1), 5), account: rate(Duration::from_secs(1) / 50, 50) }
+            }
+            Self::Server => Limits { conversation: None, account: None },
+        }
+    }
 }
 
-fn default_backfill_max_age() -> Duration {
-    Duration::from_millis(24 * HOUR)
-}
-
-const fn default_max_file() -> Size {
-    Size::mib(25)
+/// How fast messages are sent; `None`: as fast as they are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// To one channel.
+    pub(crate) conversation: Option<Rate>,
+    /// To everyone together.
+    pub(crate) account: Option<Rate>,
 }
 
 fn servers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
@@ -159,26 +174,18 @@ impl<'de> Deserialize<'de> for Server {
     }
 }
 
-impl Discord {
-    /// Who may talk to the agent.
-    #[must_use]
-    pub const fn people(&self) -> People<'_> {
+impl DiscordSection {
+    fn people(&self) -> People {
         People {
             dm_policy: self.dm_policy,
-            allow_from: &self.allow_from,
+            allow_from: self.allow_from.clone(),
             group_policy: self.group_policy,
-            group_allow_from: &self.group_allow_from,
+            group_allow_from: self.group_allow_from.clone(),
         }
     }
 
-    /// Whether an entry of `allow_from` may stand for somebody: an id, a username or `*`.
-    #[must_use]
-    pub fn may_be_person(entry: &str) -> bool {
-        entry == "*" || (LOOKS.is_person)(entry)
-    }
-
     /// The bot's id as its token has it, in the first part.
-    pub(super) fn bot(&self) -> &str {
+    fn bot(&self) -> &str {
         let token = self.token.expose();
         token.split_once('.').map_or(token, |(bot, _)| bot)
     }
@@ -193,7 +200,9 @@ impl Discord {
     }
 }
 
-impl Section for Discord {
+impl Section for DiscordSection {
+    const REQUIRED: &'static [&'static str] = &["token"];
+
     fn check(&self, checks: &mut Checks<'_>) {
         if !is_token(self.token.expose()) {
             let what = "must be as the developer portal shows it under \"Bot\": three parts with dots between";
@@ -216,20 +225,38 @@ impl Section for Discord {
                 checks.wrong(checks.key(&["allow_bots"]).index(index), what);
             }
         }
-        if let Some(agent) = &self.agent {
-            checks.refers(checks.key(&["agent"]), "agent", agent, &checks.names.agents);
-        }
     }
 }
 
-const LOOKS: Looks = Looks {
+impl ChannelSection for DiscordSection {
+    const PLATFORM: &'static str = "discord";
+    const MANUAL: &'static str = include_str!("../section.toml");
+
+    fn common(&self) -> Common {
+        Common {
+            agent: self.agent.clone(),
+            people: Some(self.people()),
+            tells_reactions: self.tell_reactions,
+            max_attachment: Some(self.max_attachment),
+            on_unknown: None,
+        }
+    }
+
+    fn account(&self) -> Option<Account<'_>> {
+        Some(Account { key: "token", id: self.bot(), rule: "a bot can be one channel only" })
+    }
+}
+
+/// How ids and names look on Discord.
+pub const LOOKS: Looks = Looks {
     is_person: |entry| is_id(entry) || is_username(entry),
     is_group: is_id,
     person: "a person's id such as 80351110224678912, a username such as \"ada_l\", or \"*\"",
     group: "a channel's id",
 };
 
-fn is_token(text: &str) -> bool {
+/// Whether a text looks like a bot's token.
+pub(crate) fn is_token(text: &str) -> bool {
     let is_char = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'=');
     let is_part = |part: &str| !part.is_empty() && part.bytes().all(is_char);
     text.split('.').count() == 3 && text.split('.').all(is_part)

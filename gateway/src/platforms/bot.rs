@@ -1,46 +1,58 @@
-//! A bot on some platform: whose token it is, where it is kept, and what it means.
-//!
-//! What is the platform's own is a [`Platform`], in a file of its name.
+//! A bot that has a token: what `rejoinder init` asks of one, and what the check of a token may come to.
 
-use std::{fmt::Write as _, path::Path};
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, anyhow};
-use futures_util::future::BoxFuture;
+use clap::{Arg, ArgAction, ArgMatches, value_parser};
+use futures_util::{FutureExt, future::BoxFuture, future::LocalBoxFuture};
+use rejoinder_config::Looks;
 use reqwest::Client;
 use secrecy::SecretString;
 use url::Url;
 
-use super::{
-    Ask, Failure,
-    secret::{Read, SecretPlace, is_empty, variable},
-    toml_text,
-};
+use super::{Account, CheckError, Setup};
 use crate::{
-    cli::output::{capital, printable},
-    wiring::{self, BotCheckError},
+    cli::{Ask, Failure, Read, SecretPlace, capital, is_empty, printable, toml_text, variable},
+    wiring,
 };
 
 /// A platform on which bots have tokens.
-pub(super) struct Platform {
+pub(super) struct Bots {
     /// As people call it.
     pub(super) name: &'static str,
     /// As the configuration and the options call it.
     pub(super) key: &'static str,
-    /// Whether this build can talk to it.
-    pub(super) is_built: bool,
+    pub(super) options: OptionNames,
     /// Its own server.
     pub(super) api_url: &'static str,
     /// The variable that is looked at without being named.
     pub(super) token_variable: &'static str,
     /// Where a token comes from, in words.
     pub(super) token_source: &'static str,
-    /// Whether an entry of `allow_from` may stand for somebody.
-    pub(super) may_be_person: fn(&str) -> bool,
+    /// Who gave it, in the words of the help.
+    pub(super) token_giver: &'static str,
+    /// What is at the other address that `--…-api-url` may name, in the words of the help.
+    pub(super) api: &'static str,
+    /// How a call of `init` names a bot.
+    pub(super) example: &'static str,
+    /// How ids and names look there.
+    pub(super) looks: Looks,
     /// Asks the platform who a token belongs to.
     pub(super) look_up: LookUp,
 }
 
-type LookUp = for<'a> fn(&'a Client, &'a Url, &'a SecretString) -> BoxFuture<'a, Result<Profile, BotCheckError>>;
+/// What the options of `rejoinder init` are called.
+pub(super) struct OptionNames {
+    pub(super) token_env: &'static str,
+    pub(super) token_file: &'static str,
+    pub(super) allow: &'static str,
+    pub(super) api_url: &'static str,
+}
+
+type LookUp = for<'a> fn(&'a Client, &'a Url, &'a SecretString) -> BoxFuture<'a, Result<Profile, CheckError>>;
 
 /// A bot, as its platform knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,17 +64,18 @@ pub(super) struct Profile {
 }
 
 /// What the command line says of a bot.
+#[derive(Clone)]
 pub(super) struct Given<'a> {
-    pub(super) platform: &'static Platform,
-    pub(super) token_env: Option<&'a str>,
-    pub(super) token_file: Option<&'a Path>,
-    pub(super) allow: &'a [String],
-    pub(super) api_url: Option<&'a Url>,
+    pub(super) platform: &'a Bots,
+    pub(super) token_env: Option<String>,
+    pub(super) token_file: Option<PathBuf>,
+    pub(super) allow: Vec<String>,
+    pub(super) api_url: Option<Url>,
 }
 
 /// A bot that is to be written into the configuration.
-pub(super) struct Connected {
-    platform: &'static Platform,
+pub(super) struct Connected<'a> {
+    platform: &'a Bots,
     pub(super) token: SecretPlace,
     api_url: Option<Url>,
     allow: Vec<String>,
@@ -78,7 +91,7 @@ enum Checked {
     Wrong(String),
 }
 
-impl Platform {
+impl Bots {
     /// The file in the data directory that keeps a token that was typed in.
     pub(super) fn token_file(&self) -> String {
         format!("{}-main-token", self.key)
@@ -99,25 +112,77 @@ impl Platform {
     }
 }
 
+impl Setup for Bots {
+    fn options(&self) -> Vec<Arg> {
+        let Self { name, token_giver, api, options, .. } = self;
+        let option = |name: &'static str, value: &'static str, help: String| {
+            Arg::new(name).long(name).value_name(value).help(help)
+        };
+        vec![
+            option(
+                options.token_env,
+                "NAME",
+                format!("The environment variable that holds a {name} bot's token, as {token_giver} gave it"),
+            )
+            .conflicts_with(options.token_file),
+            option(options.token_file, "FILE", format!("The file that holds a {name} bot's token"))
+                .value_parser(value_parser!(PathBuf)),
+            option(options.allow, "ID", "Who may write to the bot, by id or username; can be repeated".to_owned())
+                .action(ArgAction::Append),
+            option(options.api_url, "URL", format!("Where {api}")).value_parser(value_parser!(Url)),
+        ]
+    }
+
+    fn example(&self) -> &'static str {
+        self.example
+    }
+
+    fn given<'a>(&'a self, said: &'a ArgMatches) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>> {
+        async { Given::of(self, said).connect().await?.map(Connected::account).transpose() }.boxed_local()
+    }
+
+    fn interview<'a>(
+        &'a self,
+        said: &'a ArgMatches,
+        asked: &'a mut dyn Ask,
+        data_dir: &'a Path,
+    ) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>> {
+        async move {
+            let given = Given::of(self, said);
+            let connected = given.interview(asked, data_dir, self.found()).await?;
+            connected.map(Connected::account).transpose()
+        }
+        .boxed_local()
+    }
+}
+
 impl Given<'_> {
+    fn of<'a>(platform: &'a Bots, said: &ArgMatches) -> Given<'a> {
+        let names = &platform.options;
+        Given {
+            platform,
+            token_env: said.get_one(names.token_env).cloned(),
+            token_file: said.get_one(names.token_file).cloned(),
+            allow: said.get_many(names.allow).into_iter().flatten().cloned().collect(),
+            api_url: said.get_one(names.api_url).cloned(),
+        }
+    }
+
     /// The bot that the command line names.
     ///
     /// # Errors
     /// When its token is nobody's.
-    pub(super) async fn connect(&self) -> Result<Option<Connected>, Failure> {
-        let Platform { name: platform, key, .. } = self.platform;
-        let Some(token) = SecretPlace::given(self.token_env, self.token_file)? else {
+    pub(super) async fn connect(&self) -> Result<Option<Connected<'_>>, Failure> {
+        let Bots { name: platform, options, .. } = self.platform;
+        let Some(token) = SecretPlace::given(self.token_env.as_deref(), self.token_file.as_deref())? else {
             if self.allow.is_empty() && self.api_url.is_none() {
                 return Ok(None);
             }
-            let what = format!("which bot? Say --{key}-token-env or --{key}-token-file");
+            let what = format!("which bot? Say --{} or --{}", options.token_env, options.token_file);
             return Err(Failure::Usage(what));
         };
         let found = token.read("bot's token")?;
-        if !self.platform.is_built {
-            return Err(Failure::Usage(format!("this build cannot talk to {platform}")));
-        }
-        if let Some(wrong) = self.allow.iter().find(|entry| !(self.platform.may_be_person)(entry)) {
+        if let Some(wrong) = self.allow.iter().find(|entry| !self.platform.looks.may_be_person(entry)) {
             return Err(Failure::Usage(format!("{wrong:?} {}", self.platform.is_nobody())));
         }
         let checked = match found {
@@ -129,17 +194,17 @@ impl Given<'_> {
             Checked::Unsure(why) => Err(why),
             Checked::Wrong(why) => return Err(anyhow!("the {platform} bot's token cannot be used: {why}").into()),
         };
-        Ok(Some(self.connected(token, self.allow.to_vec(), profile)))
+        Ok(Some(self.connected(token, self.allow.clone(), profile)))
     }
 
     /// Asks for a bot. What is typed in will be kept in `data_dir`; `found` is a token that is there already, in
     /// the platform's own variable.
     pub(super) async fn interview(
         &self,
-        asked: &mut impl Ask,
+        asked: &mut dyn Ask,
         data_dir: &Path,
         found: Option<SecretString>,
-    ) -> Result<Option<Connected>, Failure> {
+    ) -> Result<Option<Connected<'_>>, Failure> {
         let (token, profile) = loop {
             let Some((token, place)) = self.ask_token(asked, data_dir, found.as_ref())? else { return Ok(None) };
             match self.check(&token).await? {
@@ -163,28 +228,28 @@ impl Given<'_> {
         Ok(Some(self.connected(token, allow, profile)))
     }
 
-    fn connected(&self, token: SecretPlace, allow: Vec<String>, profile: Result<Profile, String>) -> Connected {
-        Connected { platform: self.platform, token, api_url: self.api_url.cloned(), allow, profile }
+    fn connected(&self, token: SecretPlace, allow: Vec<String>, profile: Result<Profile, String>) -> Connected<'_> {
+        Connected { platform: self.platform, token, api_url: self.api_url.clone(), allow, profile }
     }
 
     async fn check(&self, token: &SecretString) -> Result<Checked, Failure> {
-        let api_url = self.api_url.cloned().unwrap_or_else(|| self.platform.usual_api_url());
+        let api_url = self.api_url.clone().unwrap_or_else(|| self.platform.usual_api_url());
         let http = wiring::http_client().with_context(|| format!("cannot ask {}", self.platform.name))?;
         Ok(match (self.platform.look_up)(&http, &api_url, token).await {
             Ok(profile) => Checked::Known(profile),
-            Err(BotCheckError::Wrong(why)) => Checked::Wrong(why),
-            Err(BotCheckError::Unreachable(why)) => Checked::Unsure(why),
+            Err(CheckError::Wrong(why)) => Checked::Wrong(why),
+            Err(CheckError::Unreachable(why)) => Checked::Unsure(why),
         })
     }
 
     /// `None`: no bot.
     fn ask_token(
         &self,
-        asked: &mut impl Ask,
+        asked: &mut dyn Ask,
         data_dir: &Path,
         found: Option<&SecretString>,
     ) -> Result<Option<(SecretString, SecretPlace)>, Failure> {
-        let Platform { name, token_variable, token_source, .. } = self.platform;
+        let Bots { name, token_variable, token_source, .. } = self.platform;
         if let Some(token) = found {
             let options = [
                 format!("yes, the one whose token is in {token_variable}"),
@@ -206,13 +271,13 @@ impl Given<'_> {
         Ok(Some((token, place)))
     }
 
-    fn ask_people(&self, asked: &mut impl Ask) -> Result<Vec<String>, Failure> {
+    fn ask_people(&self, asked: &mut dyn Ask) -> Result<Vec<String>, Failure> {
         loop {
             let question = "Who may write to it? Ids or usernames, with blanks between (empty: nobody yet; the bot tells you your id):";
             let answer = asked.line_or_nothing(question)?;
             let people: Vec<String> =
                 answer.split([' ', ',']).filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
-            match people.iter().find(|entry| !(self.platform.may_be_person)(entry)) {
+            match people.iter().find(|entry| !self.platform.looks.may_be_person(entry)) {
                 None => return Ok(people),
                 Some(wrong) => asked.say(&format!("{} {}.", printable(wrong), self.platform.is_nobody()))?,
             }
@@ -220,16 +285,15 @@ impl Given<'_> {
     }
 }
 
-impl Connected {
-    /// Writes a token that was typed in to its file, which only its owner can read.
-    pub(super) fn keep_token(&self) -> Result<(), Failure> {
-        self.token.keep()
+impl Connected<'_> {
+    fn account(self) -> Result<Account, Failure> {
+        Ok(Account { section: self.section()?, farewell: self.farewell(), secrets: vec![self.token] })
     }
 
     /// Its section of the configuration.
     pub(super) fn section(&self) -> Result<String, Failure> {
         let token = self.token.reference()?;
-        let Platform { name, key, .. } = self.platform;
+        let Bots { name, key, .. } = self.platform;
         let mut text = format!("# A {name} bot: docs/{key}.md.\n[channels.{key}.main]\n");
         let _ = writeln!(text, "token = {token}");
         if let Some(api_url) = &self.api_url {

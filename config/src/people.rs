@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use rejoinder_core::{Access, DirectPolicy, GroupPolicy};
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{Error, Unexpected, Visitor},
@@ -12,36 +13,16 @@ use serde::{
 
 use crate::check::Checks;
 
-/// Who may write in direct chats.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DmPolicy {
-    /// Those in `allow_from`. Where that is empty, whoever writes is told their id, for the operator.
-    #[default]
-    Allowlist,
-    /// Everyone.
-    Open,
-    /// Nobody.
-    Disabled,
-}
-
-/// What is put before the agent in groups.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum GroupPolicy {
-    /// What is directed at the agent: mentions, replies to it, commands.
-    #[default]
-    Mention,
-    /// Everything.
-    All,
-    /// Nothing.
-    Disabled,
-}
-
 /// People and groups, by the platform's id or unique name. `*` is everyone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct AllowList(Vec<Entry>);
+
+impl<T: Into<String>> FromIterator<T> for AllowList {
+    fn from_iter<I: IntoIterator<Item = T>>(entries: I) -> Self {
+        Self(entries.into_iter().map(|entry| Entry(entry.into())).collect())
+    }
+}
 
 impl AllowList {
     /// Each entry, as it was written.
@@ -87,36 +68,57 @@ impl<'de> Deserialize<'de> for Entry {
 }
 
 /// Who may talk to the agent on one channel.
-#[derive(Clone, Copy, Debug)]
-pub struct People<'a> {
+#[derive(Clone, Debug)]
+pub struct People {
     /// Who may write in direct chats.
-    pub dm_policy: DmPolicy,
+    pub dm_policy: DirectPolicy,
     /// The list for direct chats.
-    pub allow_from: &'a AllowList,
+    pub allow_from: AllowList,
     /// What is put before the agent in groups.
     pub group_policy: GroupPolicy,
     /// Who may write in groups, and which groups may as a whole; where it is empty, those of `allow_from`.
-    pub group_allow_from: &'a AllowList,
+    pub group_allow_from: AllowList,
 }
 
 /// How ids and names look on a platform.
-pub(super) struct Looks {
-    pub(super) is_person: fn(&str) -> bool,
-    pub(super) is_group: fn(&str) -> bool,
+#[derive(Clone, Copy, Debug)]
+pub struct Looks {
+    /// Whether an entry may stand for a person; `*`, which is everyone, is not asked for.
+    pub is_person: fn(&str) -> bool,
+    /// Whether an entry may stand for a group.
+    pub is_group: fn(&str) -> bool,
     /// What a person's entry must be, in words.
-    pub(super) person: &'static str,
+    pub person: &'static str,
     /// What a group's entry must be, in words.
-    pub(super) group: &'static str,
+    pub group: &'static str,
 }
 
-impl People<'_> {
+impl Looks {
+    /// Whether an entry of `allow_from` may stand for somebody.
+    #[must_use]
+    pub fn may_be_person(&self, entry: &str) -> bool {
+        entry == "*" || (self.is_person)(entry)
+    }
+}
+
+impl People {
+    /// The same, as the core compares it.
+    #[must_use]
+    pub fn access(&self) -> Access {
+        Access {
+            direct: self.dm_policy,
+            allow: self.allow_from.iter().collect(),
+            group: self.group_policy,
+            group_allow: self.group_allow_from.iter().collect(),
+        }
+    }
+
     /// Notes every entry that could be nobody.
-    pub(super) fn check(&self, looks: &Looks, checks: &mut Checks<'_>) {
-        let Looks { is_person, is_group, person, group } = looks;
-        let everyone = |entry: &str| entry == "*";
+    pub fn check(&self, looks: &Looks, checks: &mut Checks<'_>) {
+        let Looks { is_group, person, group, .. } = looks;
         for (index, entry) in self.allow_from.iter().enumerate() {
             let key = checks.key(&["allow_from"]).index(index);
-            if everyone(entry) || is_person(entry) {
+            if looks.may_be_person(entry) {
                 continue;
             }
             let what = if is_group(entry) {
@@ -127,7 +129,7 @@ impl People<'_> {
             checks.wrong(key, what);
         }
         for (index, entry) in self.group_allow_from.iter().enumerate() {
-            if !(everyone(entry) || is_person(entry) || is_group(entry)) {
+            if !(looks.may_be_person(entry) || is_group(entry)) {
                 let key = checks.key(&["group_allow_from"]).index(index);
                 checks.wrong(key, format!("must be {person}, or {group}, not {entry:?}"));
             }

@@ -1,24 +1,22 @@
-//! `kind = "openai"`: a server with the Chat Completions API.
+//! `kind = "openai"`: a server with the Chat Completions API, as the operator configured it.
 
 use std::time::Duration;
 
+use rejoinder_config::{
+    AgentSection, Secret, Section,
+    duration::{self, HOUR},
+    number, text,
+};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error, Unexpected},
 };
 use url::Url;
 
-use crate::{
-    Secret,
-    check::Section,
-    duration::{self, HOUR, MINUTE, SECOND},
-    number, text,
-};
-
 /// Any server with the Chat Completions API: Ollama, vLLM, llama.cpp, LiteLLM, OpenAI, ...
 #[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct OpenAi {
+#[serde(default, deny_unknown_fields)]
+pub struct OpenAiSection {
     /// Where the API is, `/v1` included where the server has it.
     #[serde(deserialize_with = "text::http_url")]
     pub base_url: Url,
@@ -28,70 +26,62 @@ pub struct OpenAi {
     /// Shown as `Authorization: Bearer …`.
     pub api_key: Option<Secret>,
     /// What the model is told before each conversation.
-    #[serde(default = "default_system_prompt", deserialize_with = "text::filled")]
+    #[serde(deserialize_with = "text::filled")]
     pub system_prompt: String,
     /// How freely the model picks its words, from 0 to 2. The server's own choice when it is not set.
-    #[serde(default, serialize_with = "write_temperature", deserialize_with = "read_temperature")]
+    #[serde(serialize_with = "write_temperature", deserialize_with = "read_temperature")]
     pub temperature: Option<f32>,
     /// The most tokens that an answer may have. The server's own choice when it is not set.
-    #[serde(default, deserialize_with = "number::between_option::<_, 1, 1_000_000>")]
+    #[serde(deserialize_with = "number::between_option::<_, 1, 1_000_000>")]
     pub max_tokens: Option<u32>,
     /// Whether the model is offered the guard's vocabulary: react, defer, stay silent, send.
-    #[serde(default = "default_tools")]
     pub tools: bool,
     /// Whether the model is shown the pictures that people send.
-    #[serde(default)]
     pub images: bool,
     /// Whether the model writes a thought first that ends in `</think>` and has no `<think>` before it: no draft is
     /// shown before it has ended. Noticed all the same with the first such answer.
-    #[serde(default)]
     pub thinks_first: bool,
     /// How many earlier messages the model is shown at most.
-    #[serde(default = "default_history_messages", deserialize_with = "number::between::<_, 0, 10_000>")]
+    #[serde(deserialize_with = "number::between::<_, 0, 10_000>")]
     pub history_messages: u32,
     /// How many characters of earlier messages the model is shown at most; the oldest go first.
-    #[serde(default = "default_history_chars", deserialize_with = "number::between::<_, 0, 10_000_000>")]
+    #[serde(deserialize_with = "number::between::<_, 0, 10_000_000>")]
     pub history_chars: u32,
     /// How long the server may take until the first sign of an answer; it may have to load the model.
-    #[serde(
-        default = "default_first_token_timeout",
-        serialize_with = "duration::write",
-        deserialize_with = "duration::between::<_, 10, HOUR>"
-    )]
+    #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 10, HOUR>")]
     pub first_token_timeout: Duration,
     /// How long the server may then say nothing.
-    #[serde(
-        default = "default_idle_timeout",
-        serialize_with = "duration::write",
-        deserialize_with = "duration::between::<_, 10, HOUR>"
-    )]
+    #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 10, HOUR>")]
     pub idle_timeout: Duration,
 }
 
-impl Section for OpenAi {}
-
-fn default_system_prompt() -> String {
-    "You are a helpful assistant. Answer briefly, in the language of the person.".to_owned()
+impl Default for OpenAiSection {
+    fn default() -> Self {
+        Self {
+            base_url: "http://127.0.0.1:11434/v1".parse().expect("a constant address"),
+            model: String::new(),
+            api_key: None,
+            system_prompt: "You are a helpful assistant. Answer briefly, in the language of the person.".to_owned(),
+            temperature: None,
+            max_tokens: None,
+            tools: true,
+            images: false,
+            thinks_first: false,
+            history_messages: 40,
+            history_chars: 16_000,
+            first_token_timeout: Duration::from_mins(2),
+            idle_timeout: Duration::from_mins(1),
+        }
+    }
 }
 
-const fn default_tools() -> bool {
-    true
+impl Section for OpenAiSection {
+    const REQUIRED: &'static [&'static str] = &["base_url", "model"];
 }
 
-const fn default_history_messages() -> u32 {
-    40
-}
-
-const fn default_history_chars() -> u32 {
-    16_000
-}
-
-fn default_first_token_timeout() -> Duration {
-    Duration::from_millis(2 * MINUTE)
-}
-
-fn default_idle_timeout() -> Duration {
-    Duration::from_millis(60 * SECOND)
+impl AgentSection for OpenAiSection {
+    const KIND: &'static str = "openai";
+    const MANUAL: &'static str = include_str!("../../openai.toml");
 }
 
 fn read_temperature<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f32>, D::Error> {

@@ -1,86 +1,68 @@
-//! `[channels.telegram.<name>]`: a Telegram bot.
-
-mod reactions;
+//! `[channels.telegram.<name>]`: a Telegram bot, as the operator configured it.
 
 use std::{collections::BTreeMap, time::Duration};
 
-use serde::{Deserialize, Serialize};
-use url::Url;
-
-pub use self::reactions::REACTIONS;
-use super::access::{AllowList, DmPolicy, GroupPolicy, Looks, People};
-use crate::{
-    OnUnknown, Secret, Size,
-    check::{Checks, Section},
+use rejoinder_config::{
+    Account, AllowList, ChannelSection, Checks, Common, Looks, People, Secret, Section, Size,
     duration::{self, SECOND},
     number, text,
 };
+use rejoinder_core::{DirectPolicy, GroupPolicy, OnUnknown, Rate};
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::reactions::{self, ALLOWED};
 
 /// The public server of the Bot API.
-const API_URL: &str = "https://api.telegram.org";
+pub const API_URL: &str = "https://api.telegram.org";
 
 /// The ports that the public server posts to (<https://core.telegram.org/bots/api#setwebhook>).
 const WEBHOOK_PORTS: [u16; 4] = [443, 80, 88, 8443];
 
 /// One bot.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct Telegram {
+#[serde(default, deny_unknown_fields)]
+pub struct TelegramSection {
     /// The token that BotFather gave.
     pub token: Secret,
     /// Where the Bot API is.
-    #[serde(default = "default_api_url", deserialize_with = "text::http_url")]
+    #[serde(deserialize_with = "text::http_url")]
     pub api_url: Url,
     /// How updates come in.
-    #[serde(default)]
     pub mode: UpdateMode,
     /// How long one request for updates waits for something to come.
-    #[serde(
-        default = "default_poll_timeout",
-        serialize_with = "duration::write",
-        deserialize_with = "duration::between::<_, SECOND, { 50 * SECOND }>"
-    )]
+    #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, SECOND, { 50 * SECOND }>")]
     pub poll_timeout: Duration,
     /// Where updates are posted to. There when `mode` is [`UpdateMode::Webhook`], and only then.
     pub webhook: Option<TelegramWebhook>,
     /// Who may write in direct chats.
-    #[serde(default)]
-    pub dm_policy: DmPolicy,
+    pub dm_policy: DirectPolicy,
     /// Who may write in direct chats where that is a list.
-    #[serde(default)]
     pub allow_from: AllowList,
     /// What is put before the agent in groups.
-    #[serde(default)]
     pub group_policy: GroupPolicy,
     /// Who may write in groups, and which groups; where it is empty, those of `allow_from`.
-    #[serde(default)]
     pub group_allow_from: AllowList,
     /// How an answer is shown while it is being written.
-    #[serde(default)]
     pub streaming: Streaming,
     /// Whether links in answers get a preview.
-    #[serde(default)]
     pub link_previews: bool,
     /// What is put on a message in place of an emoji that Telegram has no reaction for.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub reactions: BTreeMap<String, String>,
     /// Whether the agent is told when somebody reacts to one of its messages.
-    #[serde(default)]
     pub tell_reactions: bool,
     /// The largest file that is taken from a person.
-    #[serde(default = "default_max_attachment")]
     pub max_attachment: Size,
     /// The largest file that is sent.
-    #[serde(default = "default_max_upload")]
     pub max_upload: Size,
     /// How fast messages are sent.
-    #[serde(default)]
     pub pace: Pace,
     /// What becomes of a message that Telegram may have accepted or not, where it is not `guard.on_unknown`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_unknown: Option<OnUnknown>,
     /// Who answers, where it is not the default agent.
-    #[serde(default, deserialize_with = "text::filled_option")]
+    #[serde(deserialize_with = "text::filled_option")]
     pub agent: Option<String>,
 }
 
@@ -133,46 +115,94 @@ pub struct TelegramWebhook {
     pub max_connections: u32,
 }
 
+impl Default for TelegramSection {
+    fn default() -> Self {
+        Self {
+            token: Secret::default(),
+            api_url: default_api_url(),
+            mode: UpdateMode::default(),
+            poll_timeout: Duration::from_secs(30),
+            webhook: None,
+            dm_policy: DirectPolicy::default(),
+            allow_from: AllowList::default(),
+            group_policy: GroupPolicy::default(),
+            group_allow_from: AllowList::default(),
+            streaming: Streaming::default(),
+            link_previews: false,
+            reactions: BTreeMap::new(),
+            tell_reactions: false,
+            // https://core.telegram.org/bots/api#getfile
+            max_attachment: Size::mib(20),
+            // https://core.telegram.org/bots/api#sending-files
+            max_upload: Size::mib(50),
+            pace: Pace::default(),
+            on_unknown: None,
+            agent: None,
+        }
+    }
+}
+
 fn default_api_url() -> Url {
     API_URL.parse().expect("a constant address")
-}
-
-fn default_poll_timeout() -> Duration {
-    Duration::from_millis(30 * SECOND)
-}
-
-const fn default_max_attachment() -> Size {
-    Size::mib(20)
-}
-
-const fn default_max_upload() -> Size {
-    Size::mib(50)
 }
 
 const fn default_max_connections() -> u32 {
     40
 }
 
-impl Telegram {
-    /// Who may talk to the agent.
+impl TelegramWebhook {
+    /// Posts to `url`, with a secret made from the token.
     #[must_use]
-    pub const fn people(&self) -> People<'_> {
+    pub fn new(url: Url) -> Self {
+        Self { url, secret: None, max_connections: default_max_connections() }
+    }
+}
+
+impl Pace {
+    /// How fast messages are sent. What Telegram limits beyond that, it says with 429.
+    pub(crate) fn limits(self) -> Limits {
+        let rate = |per, burst| Some(Rate { per, burst });
+        match self {
+            // https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this
+            Self::Telegram => Limits {
+                chat: rate(Duration::from_secs(1), 5),
+                group: rate(Duration::from_secs(3), 5),
+                account: rate(Duration::from_secs(1) / 30, 30),
+            },
+            Self::Server => Limits { chat: None, group: None, account: None },
+        }
+    }
+}
+
+/// How fast messages are sent; `None`: as fast as they are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// To one private chat.
+    pub(crate) chat: Option<Rate>,
+    /// To one group.
+    pub(crate) group: Option<Rate>,
+    /// To everyone together.
+    pub(crate) account: Option<Rate>,
+}
+
+impl TelegramSection {
+    /// Where updates are posted to. `None`: the gateway asks for them.
+    #[must_use]
+    pub fn posted_to(&self) -> Option<&TelegramWebhook> {
+        self.webhook.as_ref().filter(|_| self.mode == UpdateMode::Webhook)
+    }
+
+    fn people(&self) -> People {
         People {
             dm_policy: self.dm_policy,
-            allow_from: &self.allow_from,
+            allow_from: self.allow_from.clone(),
             group_policy: self.group_policy,
-            group_allow_from: &self.group_allow_from,
+            group_allow_from: self.group_allow_from.clone(),
         }
     }
 
-    /// Whether an entry of `allow_from` may stand for somebody: an id, a username or `*`.
-    #[must_use]
-    pub fn may_be_person(entry: &str) -> bool {
-        entry == "*" || (LOOKS.is_person)(entry)
-    }
-
     /// The bot's number, with which its token begins.
-    pub(super) fn bot(&self) -> &str {
+    fn bot(&self) -> &str {
         let token = self.token.expose();
         token.split_once(':').map_or(token, |(bot, _)| bot)
     }
@@ -214,7 +244,7 @@ impl Telegram {
             } else if !reactions::is_allowed(reaction) {
                 let what = format!(
                     "must be an emoji that Telegram has as a reaction, not {reaction:?}: {}",
-                    REACTIONS.join(" ")
+                    ALLOWED.join(" ")
                 );
                 checks.wrong(key, what);
             }
@@ -222,7 +252,9 @@ impl Telegram {
     }
 }
 
-impl Section for Telegram {
+impl Section for TelegramSection {
+    const REQUIRED: &'static [&'static str] = &["token"];
+
     fn check(&self, checks: &mut Checks<'_>) {
         if !is_token(self.token.expose()) {
             let what = "must be as BotFather gives it: the bot's number, a colon, and letters, digits, _ and -";
@@ -234,13 +266,30 @@ impl Section for Telegram {
         self.check_webhook(checks);
         self.check_reactions(checks);
         self.people().check(&LOOKS, checks);
-        if let Some(agent) = &self.agent {
-            checks.refers(checks.key(&["agent"]), "agent", agent, &checks.names.agents);
-        }
     }
 }
 
-const LOOKS: Looks = Looks {
+impl ChannelSection for TelegramSection {
+    const PLATFORM: &'static str = "telegram";
+    const MANUAL: &'static str = include_str!("../section.toml");
+
+    fn common(&self) -> Common {
+        Common {
+            agent: self.agent.clone(),
+            people: Some(self.people()),
+            tells_reactions: self.tell_reactions,
+            max_attachment: Some(self.max_attachment),
+            on_unknown: self.on_unknown,
+        }
+    }
+
+    fn account(&self) -> Option<Account<'_>> {
+        Some(Account { key: "token", id: self.bot(), rule: "a bot can be one channel only" })
+    }
+}
+
+/// How ids and names look on Telegram.
+pub const LOOKS: Looks = Looks {
     is_person: |entry| is_id(entry) || is_username(entry),
     is_group: |entry| entry.strip_prefix('-').is_some_and(is_id),
     person: "a person's id such as 123456789, a username such as \"@ada_l\", or \"*\"",
@@ -251,13 +300,14 @@ fn is_at_telegram(api_url: &Url) -> bool {
     api_url.host_str() == default_api_url().host_str()
 }
 
-fn is_token(text: &str) -> bool {
+/// Whether a text looks like a bot's token.
+pub(crate) fn is_token(text: &str) -> bool {
     text.split_once(':').is_some_and(|(bot, key)| {
         !bot.is_empty() && bot.bytes().all(|byte| byte.is_ascii_digit()) && !key.is_empty() && key.bytes().all(is_key)
     })
 }
 
-fn is_webhook_secret(text: &str) -> bool {
+pub(crate) fn is_webhook_secret(text: &str) -> bool {
     (1..=256).contains(&text.len()) && text.bytes().all(is_key)
 }
 

@@ -1,29 +1,69 @@
-//! An agent: whether it can be reached, and has the model.
+//! A server with the Chat Completions API.
 
-use rejoinder_agents::{Knows, ModelsError};
+use std::sync::Arc;
+
+use futures_util::{FutureExt, future::BoxFuture};
+use rejoinder_agents::{Knows, ModelsError, OpenAiSection};
+use rejoinder_config::{Agent, AgentKind, Secret};
+use rejoinder_core::{AgentName, AgentRuntime};
 use reqwest::Client;
 
-use super::Finding;
-use crate::wiring::{AgentContact, ModelServer};
+use super::Kind;
+use crate::{
+    cli::Finding,
+    wiring::{CHECK_TIMEOUT, Wiring, WiringError},
+};
 
 /// How many models are named.
 const MOST_NAMED: usize = 10;
 
-pub(super) async fn look(agent: AgentContact<'_>, http: &Client) -> Vec<Finding> {
-    let about = format!("agents.{}", agent.name);
-    let role = if agent.is_default { ", the default" } else { "" };
-    vec![match &agent.server {
-        Some(server) => {
-            let who = format!("{} at {}{role}", server.model(), server.place());
-            finding(about, &who, server, server.ask(http).await)
-        }
-        None if agent.is_default => Finding::ok(about, "the built-in front desk answers, without a model")
-            .so("rejoinder init connects an agent."),
-        None => Finding::ok(about, "the built-in front desk"),
-    }]
+pub(super) struct OpenAi;
+
+impl Kind for OpenAi {
+    fn section(&self) -> AgentKind {
+        AgentKind::of::<OpenAiSection>()
+    }
+
+    fn build(
+        &self,
+        name: &AgentName,
+        agent: &Agent,
+        wiring: &Wiring<'_>,
+    ) -> Result<Arc<dyn AgentRuntime>, WiringError> {
+        let section = section(agent).clone();
+        let agent = rejoinder_agents::OpenAi::new(Arc::clone(name), section, wiring.http.clone())
+            .map_err(|error| WiringError::Agent { name: Arc::clone(name), reason: error.to_string() })?;
+        Ok(Arc::new(agent))
+    }
+
+    fn checkup<'a>(
+        &self,
+        name: &str,
+        agent: &'a Agent,
+        is_default: bool,
+        http: &'a Client,
+    ) -> BoxFuture<'a, Vec<Finding>> {
+        let (about, server) = (format!("agents.{name}"), section(agent));
+        let role = if is_default { ", the default" } else { "" };
+        let place = rejoinder_agents::place(&server.base_url);
+        let who = format!("{} at {}{role}", server.model, place.as_str().trim_end_matches('/'));
+        async move { vec![finding(about, &who, server, ask(server, http).await)] }.boxed()
+    }
 }
 
-fn finding(about: String, who: &str, server: &ModelServer<'_>, asked: Result<Knows, ModelsError>) -> Finding {
+fn section(agent: &Agent) -> &OpenAiSection {
+    agent.section().expect("an agent of this kind has this section")
+}
+
+/// Asks a server whether it has the model.
+async fn ask(server: &OpenAiSection, http: &Client) -> Result<Knows, ModelsError> {
+    let key = server.api_key.as_ref().map(Secret::get);
+    let asking = rejoinder_agents::knows_model(http, &server.base_url, key, &server.model);
+    let in_time = tokio::time::timeout(CHECK_TIMEOUT, asking).await;
+    in_time.unwrap_or_else(|_| Err(ModelsError::Unreachable("it does not answer in time".to_owned())))
+}
+
+fn finding(about: String, who: &str, server: &OpenAiSection, asked: Result<Knows, ModelsError>) -> Finding {
     let (model, key) = (format!("{about}.model"), format!("{about}.api_key"));
     let base_url = format!("{about}.base_url");
     match asked {
@@ -34,7 +74,7 @@ fn finding(about: String, who: &str, server: &ModelServer<'_>, asked: Result<Kno
             .so(format!("If it does not take other names, set {model} to one that it lists: {}.", named(&listed))),
         Err(error @ ModelsError::Unreachable(_)) => Finding::wrong(about, format!("{who}: {error}"))
             .so(format!("Start the server, or set {base_url} to where it is.")),
-        Err(ModelsError::KeyRefused(status)) if !server.has_key() => {
+        Err(ModelsError::KeyRefused(status)) if server.api_key.is_none() => {
             Finding::wrong(about, format!("{who}: it wants a key ({status})")).so(format!("Set {key}."))
         }
         Err(error @ ModelsError::KeyRefused(_)) => {
