@@ -54,6 +54,10 @@ impl Config {
             }
         }
         let (channels_key, agents_key) = (root.name("channels"), root.name("agents"));
+        let channels =
+            tree.get("channels").map(|node| Channels::read(node, &channels_key, &mut reader, build.platforms));
+        let agents = tree.get("agents").map(|node| Agent::read_all(node, &agents_key, &mut reader, build.agents));
+        let (channels, agents) = (channels.unwrap_or_default(), agents.unwrap_or_default());
         let sections = (
             section(&tree, "server", &mut reader),
             section(&tree, "store", &mut reader),
@@ -62,21 +66,11 @@ impl Config {
             section(&tree, "routing", &mut reader),
             section(&tree, "guard", &mut reader),
             section(&tree, "outbox", &mut reader),
-            tree.get("channels").map(|node| Channels::read(node, &channels_key, &mut reader, build.platforms)),
-            tree.get("agents").map(|node| Agent::read_all(node, &agents_key, &mut reader, build.agents)),
         );
         match sections {
-            (
-                Some(server),
-                Some(store),
-                Some(admin),
-                Some(log),
-                Some(routing),
-                Some(guard),
-                Some(outbox),
-                Some(channels),
-                Some(agents),
-            ) if reader.problems.is_empty() => {
+            (Some(server), Some(store), Some(admin), Some(log), Some(routing), Some(guard), Some(outbox))
+                if reader.problems.is_empty() =>
+            {
                 Ok(Self { server, store, admin, log, channels, agents, routing, guard, outbox })
             }
             _ => Err(reader.problems),

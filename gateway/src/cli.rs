@@ -25,6 +25,11 @@ pub(crate) use self::{
     init::{Ask, Read, SecretPlace, is_empty, toml_text, variable},
     output::{capital, printable},
 };
+#[cfg(test)]
+pub(crate) use self::{
+    doctor::Verdict,
+    init::{Script, nowhere, read},
+};
 use crate::{logging, platforms};
 
 /// How long an error may take to be printed: a gateway that cannot start and that nobody hears ends all the same.

@@ -39,9 +39,7 @@ use rejoinder_config::Build;
 /// What this build can be configured with: its platforms and its kinds of agents.
 #[must_use]
 pub fn build() -> Build {
-    static BUILD: LazyLock<Build> = LazyLock::new(|| Build {
-        platforms: platforms::sections().leak(),
-        agents: agents::sections().leak(),
-    });
+    static BUILD: LazyLock<Build> =
+        LazyLock::new(|| Build { platforms: platforms::sections().leak(), agents: agents::sections().leak() });
     *BUILD
 }

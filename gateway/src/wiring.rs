@@ -117,7 +117,7 @@ pub(crate) fn check(config: &Config, data_dir: &Path) -> Result<(), WiringError>
 
 /// What an operator should know about a configuration that is valid all the same.
 pub(crate) fn remarks(config: &Config) -> Vec<String> {
-    platforms::by_name().flat_map(|platform| platform.remarks(config)).collect()
+    platforms::all().flat_map(|platform| platform.remarks(config)).collect()
 }
 
 /// The client for everything that goes out over HTTP. It has no timeout for whole requests, since an answer may
@@ -290,8 +290,7 @@ impl<'a> Wiring<'a> {
         let mut policies = Policies::new(guard.policy("default", ChatKind::Direct, None));
         for (id, channel) in self.config.channels.iter() {
             for chat in [ChatKind::Direct, ChatKind::Group] {
-                policies =
-                    policies.with(id.as_str(), chat, guard.policy(id.as_str(), chat, channel.common.on_unknown));
+                policies = policies.with(id.as_str(), chat, guard.policy(id.as_str(), chat, channel.common.on_unknown));
             }
         }
         policies
@@ -319,4 +318,4 @@ impl<'a> Wiring<'a> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

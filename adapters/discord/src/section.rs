@@ -280,3 +280,6 @@ fn is_bot(entry: &str) -> bool {
     let name = entry.strip_prefix('@').unwrap_or(entry);
     (1..=32).contains(&name.chars().count()) && !name.contains(['<', '>', '@', '#', ':'])
 }
+
+#[cfg(test)]
+mod tests;

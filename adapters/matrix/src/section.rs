@@ -304,3 +304,6 @@ fn is_meant(entry: &str, user: &str) -> bool {
         None => entry == user,
     }
 }
+
+#[cfg(test)]
+mod tests;

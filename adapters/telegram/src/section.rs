@@ -330,3 +330,6 @@ fn is_username(text: &str) -> bool {
 fn is_emoji(text: &str) -> bool {
     (1..=16).contains(&text.chars().count()) && !text.chars().any(|char| char.is_alphanumeric() || char.is_whitespace())
 }
+
+#[cfg(test)]
+mod tests;

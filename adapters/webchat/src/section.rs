@@ -71,3 +71,6 @@ impl ChannelSection for WebchatSection {
         Common { agent: self.agent.clone(), ..Common::default() }
     }
 }
+
+#[cfg(test)]
+mod tests;

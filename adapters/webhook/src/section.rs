@@ -102,3 +102,6 @@ impl ChannelSection for WebhookSection {
 fn is_signing_key(secret: &Secret) -> bool {
     secret.expose().starts_with("whsec_") && auth::signer(secret.expose(), "").is_ok()
 }
+
+#[cfg(test)]
+mod tests;

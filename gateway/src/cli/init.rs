@@ -20,9 +20,9 @@ use rejoinder_agents::{Found, Origin, Places, find_local};
 use secrecy::SecretString;
 use url::Url;
 
+use self::ask::Terminal;
 #[cfg(test)]
 pub(crate) use self::script::{Script, nowhere, read};
-use self::ask::Terminal;
 pub(crate) use self::{
     ask::Ask,
     secret::{Read, SecretPlace, is_empty, variable},
@@ -348,7 +348,8 @@ fn farewell(path: &Path, choice: &Choice, accounts: &[Account]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_config::{Agent, Config, Environment, Options};
+    use rejoinder_agents::{FrontDeskSection, OpenAiSection};
+    use rejoinder_config::{Config, Environment};
 
     use super::*;
 
@@ -356,9 +357,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rejoinder.toml");
         write(&path, &configuration(choice, "").unwrap(), false).unwrap();
-        rejoinder_config::load(&Options { path: Some(path), working_dir: folder.path().to_owned(), environment })
-            .unwrap()
-            .config
+        let (path, working_dir) = (Some(path), folder.path().to_owned());
+        let options = rejoinder_config::Options { path, working_dir, environment };
+        rejoinder_config::load(&options, &crate::build()).unwrap().config
     }
 
     #[test]
@@ -371,7 +372,7 @@ mod tests {
 
         let config = loaded(&openai, Environment::from_iter([("SOME_KEY", "k")]));
 
-        let Agent::OpenAi(agent) = &config.agents["main"] else { panic!("{:?}", config.agents) };
+        let agent = config.agents["main"].section::<OpenAiSection>().unwrap();
         assert_eq!(agent.model, "a \"strange\" model\\name");
         assert_eq!(agent.base_url.as_str(), "http://127.0.0.1:11434/v1");
         assert!(agent.api_key.is_some());
@@ -382,8 +383,9 @@ mod tests {
     fn without_an_agent_the_front_desk_answers() {
         let config = loaded(&Choice::FrontDesk, Environment::default());
 
-        assert!(matches!(config.agents[&config.routing.default_agent], Agent::FrontDesk(_)));
-        assert!(config.channels.webhook.contains_key("default") && config.channels.webchat.contains_key("main"));
+        assert!(config.agents[&config.routing.default_agent].section::<FrontDeskSection>().is_some());
+        let channels: Vec<_> = config.channels.iter().map(|(id, _)| id.to_string()).collect();
+        assert_eq!(channels, ["webchat.main", "webhook.default"]);
     }
 
     #[test]

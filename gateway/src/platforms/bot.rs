@@ -156,10 +156,10 @@ impl Setup for Bots {
     }
 }
 
-impl Given<'_> {
-    fn of<'a>(platform: &'a Bots, said: &ArgMatches) -> Given<'a> {
+impl<'a> Given<'a> {
+    fn of(platform: &'a Bots, said: &ArgMatches) -> Self {
         let names = &platform.options;
-        Given {
+        Self {
             platform,
             token_env: said.get_one(names.token_env).cloned(),
             token_file: said.get_one(names.token_file).cloned(),
@@ -172,7 +172,7 @@ impl Given<'_> {
     ///
     /// # Errors
     /// When its token is nobody's.
-    pub(super) async fn connect(&self) -> Result<Option<Connected<'_>>, Failure> {
+    pub(super) async fn connect(&self) -> Result<Option<Connected<'a>>, Failure> {
         let Bots { name: platform, options, .. } = self.platform;
         let Some(token) = SecretPlace::given(self.token_env.as_deref(), self.token_file.as_deref())? else {
             if self.allow.is_empty() && self.api_url.is_none() {
@@ -204,7 +204,7 @@ impl Given<'_> {
         asked: &mut dyn Ask,
         data_dir: &Path,
         found: Option<SecretString>,
-    ) -> Result<Option<Connected<'_>>, Failure> {
+    ) -> Result<Option<Connected<'a>>, Failure> {
         let (token, profile) = loop {
             let Some((token, place)) = self.ask_token(asked, data_dir, found.as_ref())? else { return Ok(None) };
             match self.check(&token).await? {
@@ -228,7 +228,7 @@ impl Given<'_> {
         Ok(Some(self.connected(token, allow, profile)))
     }
 
-    fn connected(&self, token: SecretPlace, allow: Vec<String>, profile: Result<Profile, String>) -> Connected<'_> {
+    fn connected(&self, token: SecretPlace, allow: Vec<String>, profile: Result<Profile, String>) -> Connected<'a> {
         Connected { platform: self.platform, token, api_url: self.api_url.clone(), allow, profile }
     }
 

@@ -38,9 +38,7 @@ static BOTS: Bots = Bots {
     api: "Discord's REST API is, when it is not at discord.com",
     example: "rejoinder init --yes --discord-token-env DISCORD_BOT_TOKEN --discord-allow ada_l",
     looks: LOOKS,
-    look_up: |http, api_url, token| {
-        async move { check(http, api_url, token).await.map(|bot| profile(&bot)) }.boxed()
-    },
+    look_up: |http, api_url, token| async move { check(http, api_url, token).await.map(|bot| profile(&bot)) }.boxed(),
 };
 
 impl Platform for Discord {

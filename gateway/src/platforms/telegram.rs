@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::{FutureExt, future::BoxFuture};
 use rejoinder_config::{Config, PlatformSection};
 use rejoinder_core::{ChannelAdapter, ChannelId, GroupPolicy};
-use rejoinder_telegram::{API_URL, BotProfile, LOOKS, Posting, TelegramSection };
+use rejoinder_telegram::{API_URL, BotProfile, LOOKS, Posting, TelegramSection};
 use reqwest::Client;
 use url::Url;
 

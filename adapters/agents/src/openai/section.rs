@@ -100,3 +100,49 @@ fn write_temperature<S: Serializer>(temperature: &Option<f32>, serializer: S) ->
         None => serializer.serialize_none(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_config::testing::{Machine, check_agent_manual};
+    use rstest::rstest;
+
+    use super::*;
+
+    #[test]
+    fn the_manual_holds() {
+        check_agent_manual::<OpenAiSection>(
+            &[("OPENAI_API_KEY", "sk-example")],
+            &["api_key", "temperature", "max_tokens"],
+        );
+    }
+
+    #[test]
+    fn a_temperature_is_shown_as_it_was_written() {
+        let config = Machine::with_agent::<OpenAiSection>(
+            "[agents.main]\nkind = \"openai\"\nbase_url = \"http://x\"\nmodel = \"m\"\ntemperature = 0.7",
+        )
+        .config();
+
+        assert!(config.to_toml_redacted().contains("temperature = 0.7\n"), "{}", config.to_toml_redacted());
+    }
+
+    #[rstest]
+    #[case::no_model("base_url = \"http://x\"", "agents.main.model` must be set (rejoinder.toml:1)")]
+    #[case::too_free(
+        "base_url = \"http://x\"\nmodel = \"m\"\ntemperature = 3",
+        "agents.main.temperature` must be a number from 0 to 2, not 3 (rejoinder.toml:5)"
+    )]
+    #[case::no_words(
+        "base_url = \"http://x\"\nmodel = \"m\"\nmax_tokens = 0",
+        "agents.main.max_tokens` must be a whole number from 1 to 1000000, not 0 (rejoinder.toml:5)"
+    )]
+    #[case::a_key_that_cannot_be_made(
+        "base_url = \"http://x\"\nmodel = \"m\"\napi_key = { generate = true }",
+        "agents.main.api_key` must be text in quotes, `{ env = \"NAME\" }` or `{ file = \"path\" }` (rejoinder.toml:5)"
+    )]
+    fn a_mistake_is_named(#[case] keys: &str, #[case] said: &str) {
+        let machine = Machine::with_agent::<OpenAiSection>(&format!("[agents.main]\nkind = \"openai\"\n{keys}"));
+
+        assert_eq!(machine.errors(), format!("config key `{said}"));
+    }
+}

@@ -7,7 +7,7 @@ use secrecy::SecretString;
 use tokio::net::TcpListener;
 use url::Url;
 
-use super::{Ask, Choice, Connected, Failure, configuration};
+use super::{Ask, Choice, Failure, configuration};
 
 /// Somebody who answers as was written down before.
 #[derive(Default)]
@@ -45,18 +45,12 @@ pub(crate) async fn nowhere() -> Url {
     format!("http://{}", listener.local_addr().unwrap()).parse().unwrap()
 }
 
-/// What the gateway reads of what was written.
-pub(crate) fn loaded(bot: &Connected, token: &str) -> Config {
-    read(&bot.section().unwrap(), token)
-}
-
 /// What the gateway reads of a section, where SOME_TOKEN is `token`.
 pub(crate) fn read(section: &str, token: &str) -> Config {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rejoinder.toml");
     std::fs::write(&path, configuration(&Choice::FrontDesk, section).unwrap()).unwrap();
     let environment = Environment::from_iter([("SOME_TOKEN", token)]);
-    rejoinder_config::load(&Options { path: Some(path), working_dir: folder.path().to_owned(), environment })
-        .unwrap()
-        .config
+    let options = Options { path: Some(path), working_dir: folder.path().to_owned(), environment };
+    rejoinder_config::load(&options, &crate::build()).unwrap().config
 }

@@ -34,7 +34,8 @@ impl Setup for Accounts {
                 .value_parser(value_parser!(Url)),
             of_user(PASSWORD_ENV, "NAME", "The environment variable that holds the account's password")
                 .conflicts_with_all([PASSWORD_FILE, TOKEN_ENV, TOKEN_FILE]),
-            file(PASSWORD_FILE, "The file that holds the account's password").conflicts_with_all([TOKEN_ENV, TOKEN_FILE]),
+            file(PASSWORD_FILE, "The file that holds the account's password")
+                .conflicts_with_all([TOKEN_ENV, TOKEN_FILE]),
             of_user(
                 TOKEN_ENV,
                 "NAME",
@@ -309,7 +310,7 @@ async fn try_out(homeserver: &Url, user: &str, proof: &Proof) -> Result<Checked,
 }
 
 impl Connected {
-    fn account(self) -> Result<Account, Failure> {
+    pub(super) fn account(self) -> Result<Account, Failure> {
         let (section, farewell) = (self.section()?, self.farewell());
         Ok(Account { section, farewell, secrets: std::iter::once(self.proof.place).chain(self.recovery_key).collect() })
     }

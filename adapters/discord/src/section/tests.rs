@@ -1,27 +1,25 @@
 //! Discord applications: what can be said about one, and what is wrong.
 
-use std::time::Duration;
-
-use rejoinder_config::{Discord, DiscordPace, DiscordStreaming, DmPolicy, GroupPolicy};
+use rejoinder_config::testing::{Machine, check_channel_manual};
 use rstest::rstest;
 
-use crate::Machine;
+use super::*;
 
 /// An application with `keys`, below its token in line 2.
 fn bot(keys: &str) -> Machine {
-    Machine::with_toml(&format!("[channels.discord.main]\ntoken = \"MTIz.abc_DEF.g-h1\"\n{keys}"))
+    Machine::with_channel::<DiscordSection>(&format!("[channels.discord.main]\ntoken = \"MTIz.abc_DEF.g-h1\"\n{keys}"))
 }
 
-fn read(keys: &str) -> Discord {
-    bot(keys).config().channels.discord["main"].clone()
+fn read(keys: &str) -> DiscordSection {
+    bot(keys).config().channels.of::<DiscordSection>().next().expect("it is there").1.clone()
 }
 
 #[test]
 fn an_application_needs_a_token_and_no_more() {
     let bot = read("");
 
-    assert_eq!((bot.streaming, bot.pace), (DiscordStreaming::Edit, DiscordPace::Discord));
-    assert_eq!((bot.dm_policy, bot.group_policy), (DmPolicy::Allowlist, GroupPolicy::Mention));
+    assert_eq!((bot.streaming, bot.pace), (Streaming::Edit, Pace::Discord));
+    assert_eq!((bot.dm_policy, bot.group_policy), (DirectPolicy::Allowlist, GroupPolicy::Mention));
     assert!(bot.allow_from.is_empty() && bot.group_allow_from.is_empty() && bot.allow_bots.is_empty());
     assert!(bot.message_content && bot.commands && bot.command_guilds.is_empty());
     assert!(!bot.auto_thread && !bot.suppress_embeds && !bot.tell_reactions);
@@ -52,8 +50,8 @@ fn everything_about_an_application_can_be_said() {
         "#,
     );
 
-    assert_eq!((bot.streaming, bot.pace), (DiscordStreaming::Off, DiscordPace::Server));
-    assert_eq!((bot.dm_policy, bot.group_policy), (DmPolicy::Open, GroupPolicy::All));
+    assert_eq!((bot.streaming, bot.pace), (Streaming::Off, Pace::Server));
+    assert_eq!((bot.dm_policy, bot.group_policy), (DirectPolicy::Open, GroupPolicy::All));
     assert_eq!(bot.allow_bots.iter().collect::<Vec<_>>(), ["Old Robot", "42"]);
     assert_eq!(bot.command_guilds, ["197038439483310086", "81384788765712384"]);
     assert_eq!(bot.gateway_url.map(String::from).as_deref(), Some("ws://127.0.0.1:8081/gateway"));
@@ -80,7 +78,8 @@ fn lists_can_be_set_from_the_environment() {
         ("REJOINDER__CHANNELS__DISCORD__MAIN__COMMAND_GUILDS", "[7]"),
     ]);
 
-    let bot = &machine.config().channels.discord["main"];
+    let config = machine.config();
+    let bot = config.channels.of::<DiscordSection>().next().expect("it is there").1;
 
     assert_eq!(bot.allow_from.iter().collect::<Vec<_>>(), ["42", "ada_l"]);
     assert_eq!(bot.command_guilds, ["7"]);
@@ -94,7 +93,7 @@ fn what_is_shown_of_an_application_can_be_loaded_but_for_its_token() {
     let shown = machine.config().to_toml_redacted();
     assert!(shown.contains("token = \"***\"") && !shown.contains("abc_DEF"), "{shown}");
 
-    let again = Machine::with_toml(&shown.replace("***", "MTIz.a.b")).config().to_toml_redacted();
+    let again = Machine::with_channel::<DiscordSection>(&shown.replace("***", "MTIz.a.b")).config().to_toml_redacted();
 
     assert_eq!(again, shown);
 }
@@ -207,14 +206,14 @@ fn a_mistake_is_named_with_its_key_file_and_line(#[case] keys: &str, #[case] sai
     "must be as the developer portal shows it under \"Bot\": three parts with dots between"
 )]
 fn what_is_no_token_is_named_and_not_shown(#[case] token: &str, #[case] said: &str) {
-    let machine = Machine::with_toml(&format!("[channels.discord.main]\ntoken = \"{token}\""));
+    let machine = Machine::with_channel::<DiscordSection>(&format!("[channels.discord.main]\ntoken = \"{token}\""));
 
     assert_eq!(machine.errors(), format!("config key `channels.discord.main.token` {said} (rejoinder.toml:2)"));
 }
 
 #[test]
 fn an_application_without_a_token_is_named() {
-    let machine = Machine::with_toml("[channels.discord.main]\nstreaming = \"off\"");
+    let machine = Machine::with_channel::<DiscordSection>("[channels.discord.main]\nstreaming = \"off\"");
 
     assert_eq!(machine.errors(), "config key `channels.discord.main.token` must be set (rejoinder.toml:1)");
 }
@@ -222,7 +221,7 @@ fn an_application_without_a_token_is_named() {
 /// F2.
 #[test]
 fn two_channels_of_one_bot_are_named() {
-    let machine = Machine::with_toml(
+    let machine = Machine::with_channel::<DiscordSection>(
         "[channels.discord.a]\ntoken = \"MTIz.a.b\"\n[channels.discord.b]\ntoken = \"MTIz.c.d\"\n[channels.discord.c]\ntoken = \"MTI0.a.b\"",
     );
 
@@ -230,4 +229,9 @@ fn two_channels_of_one_bot_are_named() {
         machine.errors(),
         "config key `channels.discord.b.token` is the token of channels.discord.a too: a bot can be one channel only (rejoinder.toml:4)"
     );
+}
+
+#[test]
+fn the_manual_holds() {
+    check_channel_manual::<DiscordSection>(&[("DISCORD_BOT_TOKEN", "MTIz.exam.ple")], &["gateway_url", "agent"]);
 }

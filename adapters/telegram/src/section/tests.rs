@@ -1,17 +1,17 @@
 //! Telegram bots: what can be said about one, and what is wrong.
 
-use rejoinder_config::{DmPolicy, GroupPolicy, OnUnknown, Pace, Streaming, Telegram, UpdateMode};
+use rejoinder_config::testing::{Machine, check_channel_manual, known_in};
 use rstest::rstest;
 
-use crate::Machine;
+use super::*;
 
 /// A bot with `keys`, below its token in line 2.
 fn bot(keys: &str) -> Machine {
-    Machine::with_toml(&format!("[channels.telegram.main]\ntoken = \"123456:abc_DEF-1\"\n{keys}"))
+    Machine::with_channel::<TelegramSection>(&format!("[channels.telegram.main]\ntoken = \"123456:abc_DEF-1\"\n{keys}"))
 }
 
-fn read(keys: &str) -> Telegram {
-    bot(keys).config().channels.telegram["main"].clone()
+fn read(keys: &str) -> TelegramSection {
+    bot(keys).config().channels.of::<TelegramSection>().next().expect("it is there").1.clone()
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn a_bot_needs_a_token_and_no_more() {
     let bot = read("");
 
     assert_eq!((bot.mode, bot.streaming, bot.pace), (UpdateMode::Polling, Streaming::Edit, Pace::Telegram));
-    assert_eq!((bot.dm_policy, bot.group_policy), (DmPolicy::Allowlist, GroupPolicy::Mention));
+    assert_eq!((bot.dm_policy, bot.group_policy), (DirectPolicy::Allowlist, GroupPolicy::Mention));
     assert!(bot.allow_from.is_empty() && bot.group_allow_from.is_empty());
     assert!(!bot.link_previews && !bot.tell_reactions);
     assert_eq!(bot.api_url.as_str(), "https://api.telegram.org/");
@@ -47,7 +47,7 @@ fn everything_about_a_bot_can_be_said() {
     );
 
     assert_eq!((bot.mode, bot.streaming, bot.pace), (UpdateMode::Webhook, Streaming::Draft, Pace::Server));
-    assert_eq!((bot.dm_policy, bot.group_policy), (DmPolicy::Open, GroupPolicy::All));
+    assert_eq!((bot.dm_policy, bot.group_policy), (DirectPolicy::Open, GroupPolicy::All));
     assert_eq!(bot.on_unknown, Some(OnUnknown::Hold));
     assert_eq!(bot.reactions.len(), 2);
     assert_eq!(bot.webhook.map(|webhook| webhook.max_connections), Some(100));
@@ -68,7 +68,10 @@ fn a_list_can_be_set_from_the_environment() {
 
     let config = machine.config();
 
-    assert_eq!(config.channels.telegram["main"].allow_from.iter().collect::<Vec<_>>(), ["42", "@ada_l"]);
+    assert_eq!(
+        config.channels.of::<TelegramSection>().next().expect("it is there").1.allow_from.iter().collect::<Vec<_>>(),
+        ["42", "@ada_l"]
+    );
 }
 
 #[test]
@@ -86,7 +89,8 @@ fn what_is_shown_of_a_bot_can_be_loaded_but_for_its_token() {
     let shown = machine.config().to_toml_redacted();
     assert!(shown.contains("token = \"***\"") && !shown.contains("abc_DEF"), "{shown}");
 
-    let again = Machine::with_toml(&shown.replace("***", "123456:abc")).config().to_toml_redacted();
+    let again =
+        Machine::with_channel::<TelegramSection>(&shown.replace("***", "123456:abc")).config().to_toml_redacted();
 
     assert_eq!(again, shown);
 }
@@ -207,14 +211,14 @@ fn a_webhook_that_cannot_work_is_named(#[case] keys: &str, #[case] line: usize, 
     "must be as BotFather gives it: the bot's number, a colon, and letters, digits, _ and -"
 )]
 fn what_is_no_token_is_named_and_not_shown(#[case] token: &str, #[case] said: &str) {
-    let machine = Machine::with_toml(&format!("[channels.telegram.main]\ntoken = \"{token}\""));
+    let machine = Machine::with_channel::<TelegramSection>(&format!("[channels.telegram.main]\ntoken = \"{token}\""));
 
     assert_eq!(machine.errors(), format!("config key `channels.telegram.main.token` {said} (rejoinder.toml:2)"));
 }
 
 #[test]
 fn a_bot_without_a_token_is_named() {
-    let machine = Machine::with_toml("[channels.telegram.main]\nstreaming = \"off\"");
+    let machine = Machine::with_channel::<TelegramSection>("[channels.telegram.main]\nstreaming = \"off\"");
 
     assert_eq!(machine.errors(), "config key `channels.telegram.main.token` must be set (rejoinder.toml:1)");
 }
@@ -231,7 +235,7 @@ fn an_emoji_that_is_no_reaction_there_is_named_with_those_that_are() {
 /// F2.
 #[test]
 fn two_channels_of_one_bot_are_named() {
-    let machine = Machine::with_toml(
+    let machine = Machine::with_channel::<TelegramSection>(
         "[channels.telegram.a]\ntoken = \"123:abc\"\n[channels.telegram.b]\ntoken = \"123:def\"\n[channels.telegram.c]\ntoken = \"124:abc\"",
     );
 
@@ -239,4 +243,31 @@ fn two_channels_of_one_bot_are_named() {
         machine.errors(),
         "config key `channels.telegram.b.token` is the token of channels.telegram.a too: a bot can be one channel only (rejoinder.toml:4)"
     );
+}
+
+#[test]
+fn the_manual_holds() {
+    check_channel_manual::<TelegramSection>(
+        &[
+            ("TELEGRAM_BOT_TOKEN", "123456:example"),
+            ("POSTED_BOT_TOKEN", "234567:example"),
+            ("POSTED_WEBHOOK_SECRET", "example"),
+        ],
+        &["reactions", "agent", "on_unknown", "mode", "webhook"],
+    );
+}
+
+/// The nested table has keys and defaults of its own.
+#[test]
+fn what_the_manual_says_of_a_webhook_holds() {
+    let bare = bot("mode = \"webhook\"\nwebhook = { url = \"https://x/\" }").config();
+    let (_, bot_of) = bare.channels.of::<TelegramSection>().next().expect("it is there");
+    assert_eq!(bot_of.webhook.as_ref().map(|webhook| webhook.max_connections), Some(40));
+
+    let manual = TelegramSection::MANUAL;
+    let errors = bot("mode = \"webhook\"\nwebhook = { url = \"https://x/\", not-a-key-at-all = 1 }").errors();
+    for key in known_in(&errors, "channels.telegram.main.webhook.not-a-key-at-all") {
+        assert!(manual.contains(&format!("\n#{key} = ")), "{key}");
+    }
+    assert!(manual.contains("\n#max_connections = 40\n"));
 }

@@ -1,21 +1,19 @@
 //! Matrix accounts: what can be said about one, and what is wrong.
 
-use std::time::Duration;
-
-use rejoinder_config::{AutoJoin, DmPolicy, GroupPolicy, Matrix, MatrixPace, MatrixStreaming, ReadReceipts};
+use rejoinder_config::testing::{Machine, check_channel_manual};
 use rstest::rstest;
 
-use crate::Machine;
+use super::*;
 
 /// An account with `keys`, below what it needs in the lines 2 to 4.
 fn account(keys: &str) -> Machine {
-    Machine::with_toml(&format!(
+    Machine::with_channel::<MatrixSection>(&format!(
         "[channels.matrix.main]\nhomeserver = \"https://matrix.example.org\"\nuser = \"@agent:example.org\"\npassword = \"sesame\"\n{keys}"
     ))
 }
 
-fn read(keys: &str) -> Matrix {
-    account(keys).config().channels.matrix["main"].clone()
+fn read(keys: &str) -> MatrixSection {
+    account(keys).config().channels.of::<MatrixSection>().next().expect("it is there").1.clone()
 }
 
 #[test]
@@ -23,8 +21,8 @@ fn an_account_needs_a_homeserver_a_name_and_a_password_and_no_more() {
     let account = read("");
 
     assert_eq!((account.homeserver.as_str(), &*account.user), ("https://matrix.example.org/", "@agent:example.org"));
-    assert_eq!((account.streaming, account.pace), (MatrixStreaming::Edit, MatrixPace::Synapse));
-    assert_eq!((account.dm_policy, account.group_policy), (DmPolicy::Allowlist, GroupPolicy::Mention));
+    assert_eq!((account.streaming, account.pace), (Streaming::Edit, Pace::Synapse));
+    assert_eq!((account.dm_policy, account.group_policy), (DirectPolicy::Allowlist, GroupPolicy::Mention));
     assert_eq!((account.auto_join, account.read_receipts), (AutoJoin::Allowlist, ReadReceipts::Immediate));
     assert!(account.allow_from.is_empty() && account.group_allow_from.is_empty());
     assert!(account.access_token.is_none() && account.recovery_key.is_none() && !account.tell_reactions);
@@ -54,8 +52,8 @@ fn everything_about_an_account_can_be_said() {
         "#,
     );
 
-    assert_eq!((account.streaming, account.pace), (MatrixStreaming::Off, MatrixPace::Server));
-    assert_eq!((account.dm_policy, account.group_policy), (DmPolicy::Open, GroupPolicy::All));
+    assert_eq!((account.streaming, account.pace), (Streaming::Off, Pace::Server));
+    assert_eq!((account.dm_policy, account.group_policy), (DirectPolicy::Open, GroupPolicy::All));
     assert_eq!((account.auto_join, account.read_receipts), (AutoJoin::Never, ReadReceipts::OnAnswer));
     assert_eq!((account.decrypt_patience, account.sync_timeout), (Duration::from_secs(5), Duration::from_secs(10)));
     assert!(account.recovery_key.is_some() && account.tell_reactions);
@@ -93,7 +91,7 @@ fn what_is_shown_of_an_account_can_be_loaded_but_for_its_secrets() {
     let shown = machine.config().to_toml_redacted();
     assert!(shown.contains("password = \"***\"") && !shown.contains("sesame"), "{shown}");
 
-    let again = Machine::with_toml(&shown).config().to_toml_redacted();
+    let again = Machine::with_channel::<MatrixSection>(&shown).config().to_toml_redacted();
 
     assert_eq!(again, shown);
 }
@@ -172,7 +170,7 @@ fn a_mistake_is_named_with_its_key_file_and_line(#[case] keys: &str, #[case] sai
     "password` is empty (rejoinder.toml:4)"
 )]
 fn what_an_account_needs_is_named(#[case] keys: &str, #[case] said: &str) {
-    let machine = Machine::with_toml(&format!("[channels.matrix.main]\n{keys}"));
+    let machine = Machine::with_channel::<MatrixSection>(&format!("[channels.matrix.main]\n{keys}"));
 
     assert_eq!(machine.errors(), format!("config key `channels.matrix.main.{said}"));
 }
@@ -183,10 +181,54 @@ fn two_channels_of_one_account_are_named() {
     let section = |name: &str, user: &str| {
         format!("[channels.matrix.{name}]\nhomeserver = \"https://x\"\nuser = \"{user}\"\npassword = \"p\"\n")
     };
-    let machine = Machine::with_toml(&[section("a", "@a:b"), section("b", "@a:b"), section("c", "@c:b")].concat());
+    let machine = Machine::with_channel::<MatrixSection>(
+        &[section("a", "@a:b"), section("b", "@a:b"), section("c", "@c:b")].concat(),
+    );
 
     assert_eq!(
         machine.errors(),
         "config key `channels.matrix.b.user` is the user of channels.matrix.a too: an account can be one channel only (rejoinder.toml:7)"
     );
+}
+
+#[test]
+fn the_manual_holds() {
+    check_channel_manual::<MatrixSection>(
+        &[("MATRIX_ACCESS_TOKEN", "syt_example"), ("MATRIX_PASSWORD", "example"), ("MATRIX_RECOVERY_KEY", "example")],
+        &["password", "access_token", "recovery_key", "agent"],
+    );
+}
+
+#[rstest]
+#[case("@ada:example.org", true)]
+#[case("Ada:example.org", true)]
+#[case("*:example.org", true)]
+#[case("*", true)]
+#[case("@bo:example.org", false)]
+#[case("*:example.com", false)]
+#[case("*example.org", false)]
+fn an_invitation_is_accepted_from_those_on_the_list(#[case] entry: &str, #[case] is_accepted: bool) {
+    let section = MatrixSection { allow_from: [entry].into_iter().collect(), ..MatrixSection::default() };
+
+    assert_eq!(section.accepts_invite_of("@ada:example.org"), is_accepted);
+}
+
+#[test]
+fn the_policy_goes_before_the_list() {
+    let with = |auto_join, allow: &[&str]| MatrixSection {
+        auto_join,
+        allow_from: allow.iter().copied().collect(),
+        ..MatrixSection::default()
+    };
+
+    assert!(!with(AutoJoin::Never, &["*"]).accepts_invite_of("@ada:example.org"));
+    assert!(with(AutoJoin::Always, &[]).accepts_invite_of("@b:c"));
+}
+
+#[test]
+fn an_access_token_goes_before_a_password() {
+    let section = MatrixSection { password: Some("hunter2".into()), ..MatrixSection::default() };
+    assert!(matches!(section.login(), Login::Password(_)));
+    let section = section.with_login(Login::AccessToken("syt".into()));
+    assert!(matches!(section.login(), Login::AccessToken(_)) && section.password.is_none());
 }
