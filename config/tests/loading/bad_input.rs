@@ -197,7 +197,7 @@ late_answer = "drop"
     );
 
     insta::assert_snapshot!(machine.errors(), @r#"
-    14 problems in the configuration:
+    15 problems in the configuration:
       config key `server.listen` must be an IP address and a port such as "127.0.0.1:7420", not "localhost:7420" (rejoinder.toml:2)
       config key `server.body_limit` must be a size from "1 KiB" to "64 MiB", not "1 TiB" (rejoinder.toml:3)
       config key `server.drain` must be a duration such as "250ms", "20s", "10m" or "1h30m", not "20 parsecs" (rejoinder.toml:4)
@@ -206,6 +206,7 @@ late_answer = "drop"
       config key `channels.hook.siri.token` is empty (rejoinder.toml:9)
       config key `channels.hook.siri.wiat` is unknown: did you mean `wait`? (rejoinder.toml:10)
       config key `agents.main.base_url` must be set (rejoinder.toml:12)
+      config key `agents.main.model` must be set (rejoinder.toml:12)
       config key `agents.main.modle` is unknown: did you mean `model`? (rejoinder.toml:14)
       config key `agents.main.max_tokens` must be a whole number from 1 to 1000000, not 0 (rejoinder.toml:15)
       config key `routing.default_agent` names the agent `mian`, which does not exist: did you mean `main`? (rejoinder.toml:18)
