@@ -1,6 +1,6 @@
 //! The HTTP surface.
 //!
-//! The channels' own routes (`/hooks`, `/chat`, `/telegram`) come as they are: they bound their bodies and their time
+//! The channels' own routes (`/hooks`, `/chat`) come as they are: they bound their bodies and their time
 //! themselves, and stand under nothing of ours but the net that catches panics (in `serve.rs`). Everything else is
 //! bounded here.
 

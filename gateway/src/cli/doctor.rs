@@ -75,7 +75,7 @@ impl Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
     pub(crate) verdict: Verdict,
-    /// `config`, `data`, `database`, `gateway`, an agent (`agents.main`) or a channel (`telegram.main`).
+    /// `config`, `data`, `database`, `gateway`, an agent (`agents.main`) or a channel (`webhook.siri`).
     about: String,
     what: String,
     /// What to do about it.
@@ -218,9 +218,9 @@ mod tests {
 
     #[test]
     fn a_finding_is_one_line_whatever_others_say() {
-        let finding = Finding::wrong("telegram.main", "it said:\n  \u{1b}[2Jno").so("Ask\nagain.");
+        let finding = Finding::wrong("webhook.siri", "it said:\n  \u{1b}[2Jno").so("Ask\nagain.");
 
-        assert_eq!(finding.line(), "wrong    telegram.main     it said: \u{fffd}[2Jno. Ask again.");
+        assert_eq!(finding.line(), "wrong    webhook.siri      it said: \u{fffd}[2Jno. Ask again.");
         assert_eq!(Finding::ok("config", "well.").so("Go on.").line(), "ok       config            well. Go on.");
     }
 }
