@@ -1,6 +1,6 @@
 //! What one value says about another.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
 use crate::{
     key::Key,
@@ -10,7 +10,10 @@ use crate::{
 };
 
 /// A table of the configuration.
-pub(crate) trait Section {
+pub trait Section {
+    /// The keys that must be there. Every other one has a default.
+    const REQUIRED: &'static [&'static str] = &[];
+
     /// Notes what no value alone can show: keys that need or exclude each other, names of what is not
     /// there.
     fn check(&self, _: &mut Checks<'_>) {}
@@ -22,15 +25,22 @@ pub(crate) struct Names {
     pub(crate) agents: BTreeSet<String>,
     /// `webhook.siri`.
     pub(crate) channels: BTreeSet<String>,
+    /// Also those that were left out of the build.
     pub(crate) platforms: BTreeSet<String>,
 }
 
 /// Where a section notes its problems.
-pub(crate) struct Checks<'a> {
+pub struct Checks<'a> {
     pub(crate) names: &'a Names,
     key: &'a Key,
     node: &'a Node,
     problems: Vec<Problem>,
+}
+
+impl fmt::Debug for Checks<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Checks").field("key", &self.key).field("problems", &self.problems).finish_non_exhaustive()
+    }
 }
 
 impl<'a> Checks<'a> {
@@ -43,19 +53,26 @@ impl<'a> Checks<'a> {
     }
 
     /// The key of what stands at `names` in this section.
-    pub(crate) fn key(&self, names: &[&str]) -> Key {
+    #[must_use]
+    pub fn key(&self, names: &[&str]) -> Key {
         self.key.names(names)
     }
 
     /// Whether nobody set the value at `key`.
-    pub(crate) fn is_default(&self, key: &Key) -> bool {
+    #[must_use]
+    pub fn is_default(&self, key: &Key) -> bool {
         *self.node.place_of(key.below(self.key)) == Place::Default
     }
 
     /// Notes that the value at `key` is wrong in the way that `what` says.
-    pub(crate) fn wrong(&mut self, key: Key, what: impl Into<String>) {
+    pub fn wrong(&mut self, key: Key, what: impl Into<String>) {
         let place = self.node.place_of(key.below(self.key)).clone();
         self.problems.push(Problem::Key { key, what: what.into(), place });
+    }
+
+    /// Notes when there is no agent of that name.
+    pub fn refers_to_agent(&mut self, key: Key, name: &str) {
+        self.refers(key, "agent", name, &self.names.agents);
     }
 
     /// Notes when `name`, at `key`, is not the name of a `kind` that `known` holds.

@@ -1,4 +1,8 @@
 //! Spans of time: `"250ms"`, `"20s"`, `"10m"`, `"1h30m"`.
+#![expect(
+    clippy::missing_errors_doc,
+    reason = "they are called by serde, and refuse whatever is not as their first line says"
+)]
 
 use std::time::Duration;
 
@@ -11,7 +15,7 @@ use serde::{
 use crate::text;
 
 /// Reads a duration from `MIN` to `MAX` milliseconds.
-pub(crate) fn between<'de, D, const MIN: u64, const MAX: u64>(deserializer: D) -> Result<Duration, D::Error>
+pub fn between<'de, D, const MIN: u64, const MAX: u64>(deserializer: D) -> Result<Duration, D::Error>
 where
     D: Deserializer<'de>,
 {
@@ -55,7 +59,7 @@ fn print(duration: Duration) -> String {
 }
 
 /// Writes a duration as the file has it.
-pub(crate) fn write<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+pub fn write<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&print(*duration))
 }
 
@@ -69,8 +73,8 @@ pub(crate) fn write_or_off<S: Serializer>(duration: &Option<Duration>, serialize
 }
 
 /// Milliseconds in one.
-pub(crate) const SECOND: u64 = 1_000;
+pub const SECOND: u64 = 1_000;
 /// Milliseconds in one.
-pub(crate) const MINUTE: u64 = 60 * SECOND;
+pub const MINUTE: u64 = 60 * SECOND;
 /// Milliseconds in one.
-pub(crate) const HOUR: u64 = 60 * MINUTE;
+pub const HOUR: u64 = 60 * MINUTE;

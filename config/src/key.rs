@@ -14,11 +14,15 @@ pub(crate) enum Step {
 pub struct Key(Vec<Step>);
 
 impl Key {
-    pub(crate) fn name(&self, name: &str) -> Self {
+    /// The key `name` in the table that is here.
+    #[must_use]
+    pub fn name(&self, name: &str) -> Self {
         self.then(Step::Name(name.to_owned()))
     }
 
-    pub(crate) fn index(&self, index: usize) -> Self {
+    /// An element of the list that is here, from 0.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
         self.then(Step::Index(index))
     }
 

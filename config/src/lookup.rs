@@ -8,13 +8,10 @@ use std::{
 };
 
 use crate::{
-    Config, Store,
+    Build, Config, Store,
     node::{Node, Value, parse_default, parse_file, parse_variable},
     problem::{ConfigErrors, Place, Problem},
 };
-
-/// What `rejoinder config default` prints: every key, its default, and a line about it.
-pub const DEFAULT_TOML: &str = include_str!("../default.toml");
 
 /// The file's name, in the working directory and in the user's configuration directory.
 const FILE_NAME: &str = "rejoinder.toml";
@@ -125,19 +122,19 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) config_dir: &'a Path,
 }
 
-/// Finds, reads and checks the configuration.
+/// Finds, reads and checks the configuration of a gateway that has what `build` says.
 ///
 /// The file is the one that `--config` names, or else `$REJOINDER_CONFIG`, `./rejoinder.toml`, the user's;
 /// none is fine. Over it come the overrides of the environment.
 ///
 /// # Errors
 /// Everything that is wrong with it, each with its key and where it was set.
-pub fn load(options: &Options) -> Result<Loaded, ConfigErrors> {
-    let Layers { tree, source, overrides, mut problems } = Layers::find(options)?;
+pub fn load(options: &Options, build: &Build) -> Result<Loaded, ConfigErrors> {
+    let Layers { tree, source, overrides, mut problems } = Layers::find(options, build)?;
     let config_dir = options.working_dir.join(source.folder());
     let around =
         Surroundings { environment: &options.environment, working_dir: &options.working_dir, config_dir: &config_dir };
-    match Config::read(tree, &around) {
+    match Config::read(tree, &around, build) {
         Ok(config) if problems.is_empty() => Ok(Loaded { config, source, overrides }),
         Ok(_) => Err(ConfigErrors::new(problems)),
         Err(more) => {
@@ -153,7 +150,8 @@ pub fn load(options: &Options) -> Result<Loaded, ConfigErrors> {
 /// # Errors
 /// What is wrong with the file as a whole, with an override, or with `[store]`.
 pub fn load_store(options: &Options) -> Result<Store, ConfigErrors> {
-    let Layers { tree, mut problems, .. } = Layers::find(options)?;
+    let nothing = Build { platforms: &[], agents: &[] };
+    let Layers { tree, mut problems, .. } = Layers::find(options, &nothing)?;
     match Store::read(&tree) {
         Ok(store) if problems.is_empty() => Ok(store),
         Ok(_) => Err(ConfigErrors::new(problems)),
@@ -173,8 +171,8 @@ struct Layers {
 }
 
 impl Layers {
-    fn find(options: &Options) -> Result<Self, ConfigErrors> {
-        let mut tree = parse_default(DEFAULT_TOML);
+    fn find(options: &Options, build: &Build) -> Result<Self, ConfigErrors> {
+        let mut tree = parse_default(&build.manual());
         let source = match find(options)? {
             None => ConfigSource::Defaults,
             Some((path, text)) => {

@@ -177,9 +177,9 @@ pub(crate) fn parse_file(source: &str, path: &Path) -> Result<Node, Vec<Problem>
 /// Reads the built-in defaults.
 ///
 /// # Panics
-/// When `default.toml` is not TOML, which a test shows that it is.
+/// When the manual is not TOML, which a test shows that it is.
 pub(crate) fn parse_default(source: &str) -> Node {
-    let table = DeTable::parse(source).expect("default.toml is TOML");
+    let table = DeTable::parse(source).expect("the manual is TOML");
     Node::from_table(table.get_ref(), Place::Default, &|_| Place::Default)
 }
 

@@ -1,4 +1,8 @@
 //! Numbers with bounds.
+#![expect(
+    clippy::missing_errors_doc,
+    reason = "they are called by serde, and refuse whatever is not as their first line says"
+)]
 
 use std::fmt;
 
@@ -8,7 +12,7 @@ use serde::{
 };
 
 /// Reads a whole number from `MIN` to `MAX`.
-pub(crate) fn between<'de, D, const MIN: u32, const MAX: u32>(deserializer: D) -> Result<u32, D::Error>
+pub fn between<'de, D, const MIN: u32, const MAX: u32>(deserializer: D) -> Result<u32, D::Error>
 where
     D: Deserializer<'de>,
 {
@@ -31,7 +35,7 @@ where
 }
 
 /// The same, where it may be left out.
-pub(crate) fn between_option<'de, D, const MIN: u32, const MAX: u32>(deserializer: D) -> Result<Option<u32>, D::Error>
+pub fn between_option<'de, D, const MIN: u32, const MAX: u32>(deserializer: D) -> Result<Option<u32>, D::Error>
 where
     D: Deserializer<'de>,
 {

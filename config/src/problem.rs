@@ -20,7 +20,7 @@ pub enum Place {
     },
     /// In an environment variable.
     Variable(Arc<str>),
-    /// In `default.toml`, which is built in.
+    /// In the manual, which is built in.
     Default,
 }
 

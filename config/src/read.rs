@@ -32,16 +32,32 @@ impl Reader<'_> {
         self.problems.push(Problem::Key { key, what: what.into(), place: place.clone() });
     }
 
-    /// Reads one section and checks it. All that is wrong is noted, not the first thing only: what was
-    /// wrong is taken out of the tree, and the rest is read again. `None` when anything was wrong.
+    /// Reads one section and checks it, as [`read_and`](Self::read_and).
     pub(crate) fn read<T: Section + DeserializeOwned>(&mut self, node: &Node, key: &Key) -> Option<T> {
+        self.read_and(node, key, |_, _| {})
+    }
+
+    /// Reads one section and checks it, with `more` that is to be checked. All that is wrong is noted, not the first thing only: what was
+    /// wrong is taken out of the tree, and the rest is read again. `None` when anything was wrong.
+    pub(crate) fn read_and<T: Section + DeserializeOwned>(
+        &mut self,
+        node: &Node,
+        key: &Key,
+        more: impl Fn(&T, &mut Checks<'_>),
+    ) -> Option<T> {
+        let missing: Vec<_> =
+            T::REQUIRED.iter().filter(|name| node.table().is_some() && node.get(name).is_none()).collect();
+        for name in &missing {
+            self.problem(key.name(name), &node.place, "must be set");
+        }
         let mut rest = node.clone();
         let mut taken_out = Vec::new();
         loop {
             let fault = match T::deserialize(Source { node: &rest, key: key.clone(), around: self.around }) {
-                Ok(section) if taken_out.is_empty() => {
+                Ok(section) if missing.is_empty() && taken_out.is_empty() => {
                     let mut checks = Checks::new(key, node, self.names);
                     section.check(&mut checks);
+                    more(&section, &mut checks);
                     let problems = checks.into_problems();
                     let sound = problems.is_empty();
                     self.problems.extend(problems);
@@ -168,10 +184,15 @@ pub(crate) fn one_of<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String
 
 /// `` `a`, `b` and `c` ``.
 pub(crate) fn list<'a>(names: impl Iterator<Item = &'a str>, last: &str) -> String {
-    let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+    joined(&names.map(|name| format!("`{name}`")).collect::<Vec<_>>(), last)
+}
+
+/// `a, b and c`.
+pub(crate) fn joined<T: AsRef<str>>(names: &[T], last: &str) -> String {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     match &*names {
         [] => "none".to_owned(),
-        [one] => one.clone(),
+        [one] => (*one).to_owned(),
         [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
     }
 }

@@ -22,6 +22,6 @@ pub struct Routing {
 impl Section for Routing {
     fn check(&self, checks: &mut Checks<'_>) {
         let key = checks.key(&["default_agent"]);
-        checks.refers(key, "agent", &self.default_agent, &checks.names.agents);
+        checks.refers_to_agent(key, &self.default_agent);
     }
 }

@@ -25,7 +25,7 @@ pub(crate) const TOKEN: &str = "$rejoinder::Token";
 /// A secret, read from where the file says: inline, `{ env = "NAME" }` or `{ file = "path" }`.
 ///
 /// `Debug` and serialisation give `***`, and memory is wiped when it goes.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Secret(SecretString);
 
 impl Secret {
@@ -35,8 +35,22 @@ impl Secret {
         &self.0
     }
 
-    pub(crate) fn expose(&self) -> &str {
+    /// The secret itself, for a look at its shape.
+    #[must_use]
+    pub fn expose(&self) -> &str {
         self.0.expose_secret()
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(words: &str) -> Self {
+        Self(words.into())
+    }
+}
+
+impl From<SecretString> for Secret {
+    fn from(secret: SecretString) -> Self {
+        Self(secret)
     }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    Admin, Agent, Channels, Environment, Guard, Log, Outbox, PLATFORMS, Routing, Server, Store,
+    Admin, Agent, Build, Channels, Environment, Guard, Log, Outbox, Routing, Server, Store,
     check::{Names, Section},
     key::Key,
     lookup::Surroundings,
@@ -42,8 +42,8 @@ const SECTIONS: [&str; 9] = ["server", "store", "admin", "log", "channels", "age
 
 impl Config {
     /// Reads and checks the tree that the layers made.
-    pub(crate) fn read(mut tree: Node, around: &Surroundings<'_>) -> Result<Self, Vec<Problem>> {
-        let names = names(&tree);
+    pub(crate) fn read(mut tree: Node, around: &Surroundings<'_>, build: &Build) -> Result<Self, Vec<Problem>> {
+        let names = names(&tree, build);
         let mut reader = Reader { around, names: &names, problems: Vec::new() };
         choose_default_agent(&mut tree, &mut reader);
 
@@ -54,6 +54,10 @@ impl Config {
             }
         }
         let (channels_key, agents_key) = (root.name("channels"), root.name("agents"));
+        let channels =
+            tree.get("channels").map(|node| Channels::read(node, &channels_key, &mut reader, build.platforms));
+        let agents = tree.get("agents").map(|node| Agent::read_all(node, &agents_key, &mut reader, build.agents));
+        let (channels, agents) = (channels.unwrap_or_default(), agents.unwrap_or_default());
         let sections = (
             section(&tree, "server", &mut reader),
             section(&tree, "store", &mut reader),
@@ -62,21 +66,11 @@ impl Config {
             section(&tree, "routing", &mut reader),
             section(&tree, "guard", &mut reader),
             section(&tree, "outbox", &mut reader),
-            tree.get("channels").map(|node| Channels::read(node, &channels_key, &mut reader)),
-            tree.get("agents").map(|node| Agent::read_all(node, &agents_key, &mut reader)),
         );
         match sections {
-            (
-                Some(server),
-                Some(store),
-                Some(admin),
-                Some(log),
-                Some(routing),
-                Some(guard),
-                Some(outbox),
-                Some(channels),
-                Some(agents),
-            ) if reader.problems.is_empty() => {
+            (Some(server), Some(store), Some(admin), Some(log), Some(routing), Some(guard), Some(outbox))
+                if reader.problems.is_empty() =>
+            {
                 Ok(Self { server, store, admin, log, channels, agents, routing, guard, outbox })
             }
             _ => Err(reader.problems),
@@ -121,11 +115,11 @@ pub(crate) fn entries<'a>(
     }
 }
 
-fn names(tree: &Node) -> Names {
+fn names(tree: &Node, build: &Build) -> Names {
     let channels = tree.get("channels").and_then(Node::table).into_iter().flatten();
     Names {
         agents: names_in(tree.get("agents")).collect(),
-        platforms: PLATFORMS.into_iter().map(str::to_owned).collect(),
+        platforms: build.platforms.iter().map(|platform| platform.name.to_owned()).collect(),
         channels: channels
             .flat_map(|(platform, node)| names_in(Some(node)).map(move |name| format!("{platform}.{name}")))
             .collect(),

@@ -28,8 +28,15 @@ impl Size {
     const MAX: u32 = 64 << 20;
 
     /// So many MiB, 64 at most.
-    pub(crate) const fn mib(count: u32) -> Self {
+    #[must_use]
+    pub const fn mib(count: u32) -> Self {
         Self(count << 20)
+    }
+
+    /// So many bytes; the bounds hold for what is read.
+    #[must_use]
+    pub const fn of_bytes(count: u32) -> Self {
+        Self(count)
     }
 
     /// In bytes.

@@ -1,4 +1,8 @@
 //! Values that are written as text: parsed by a function, described by a phrase.
+#![expect(
+    clippy::missing_errors_doc,
+    reason = "they are called by serde, and refuse whatever is not as their first line says"
+)]
 
 use std::{fmt, net::SocketAddr};
 
@@ -9,7 +13,7 @@ use serde::{
 use url::Url;
 
 /// Reads text with `parse`; `None` is answered by "must be {expected}".
-pub(crate) fn parsed<'de, D, T>(
+pub fn parsed<'de, D, T>(
     deserializer: D,
     expected: &'static str,
     parse: impl FnOnce(&str) -> Option<T>,
@@ -37,13 +41,13 @@ where
 }
 
 /// Words that are there.
-pub(crate) fn filled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+pub fn filled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = parsed(deserializer, "text", |text| Some(text.to_owned()))?;
     if text.trim().is_empty() { Err(D::Error::custom("is empty")) } else { Ok(text) }
 }
 
 /// Words that are there, where they may be left out.
-pub(crate) fn filled_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+pub fn filled_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     filled(deserializer).map(Some)
 }
 
@@ -53,12 +57,12 @@ pub(crate) fn socket_address<'de, D: Deserializer<'de>>(deserializer: D) -> Resu
 }
 
 /// Where an HTTP service is. A user or password in it would be printed with it, and is refused.
-pub(crate) fn http_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error> {
+pub fn http_url<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Url, D::Error> {
     url_of(deserializer, "a URL that begins with http:// or https://", ["http", "https"])
 }
 
 /// Where a WebSocket is, where it may be left out.
-pub(crate) fn websocket_url_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Url>, D::Error> {
+pub fn websocket_url_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Url>, D::Error> {
     url_of(deserializer, "a URL that begins with ws:// or wss://", ["ws", "wss"]).map(Some)
 }
 
@@ -75,7 +79,7 @@ where
 }
 
 /// Where an HTTP service is, where it may be left out.
-pub(crate) fn http_url_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Url>, D::Error> {
+pub fn http_url_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Url>, D::Error> {
     http_url(deserializer).map(Some)
 }
 

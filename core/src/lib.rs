@@ -12,8 +12,8 @@
 //! place, the `ledger` module.
 //!
 //! To add a platform or an agent runtime: implement its port in a crate of its own under `adapters/`,
-//! run the suite in `conformance` (feature `testing`) on it, and construct it in
-//! `gateway/src/wiring.rs`.
+//! run the suite in `conformance` (feature `testing`) on it, and describe it to the gateway
+//! (`gateway/src/platforms.rs`, `gateway/src/agents.rs`).
 
 mod access;
 mod addresses;

@@ -3,7 +3,6 @@
 //! A file per command. What a command prints goes to standard output, what is wrong to standard error; the exit
 //! code is 0, 1 (it failed) or 2 (it was called wrongly, or the configuration is wrong).
 
-mod bots;
 mod config;
 mod doctor;
 mod init;
@@ -21,17 +20,24 @@ use anyhow::Context;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use rejoinder_config::{ConfigErrors, Environment, Loaded, LogFormat, LogLevel, Options};
 
-use crate::logging;
+pub(crate) use self::{
+    doctor::Finding,
+    init::{Ask, Read, SecretPlace, is_empty, toml_text, variable},
+    output::{capital, printable},
+};
+#[cfg(test)]
+pub(crate) use self::{
+    doctor::Verdict,
+    init::{Script, nowhere, read},
+};
+use crate::{logging, platforms};
 
 /// How long an error may take to be printed: a gateway that cannot start and that nobody hears ends all the same.
 const ERROR_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The messaging gateway that can prove it answered.
-///
-/// Rejoinder makes an AI agent reachable in Discord, Matrix and Telegram, over webhooks and on a web page, and answers every turn that
-/// expects an answer with exactly one signal. Without a command it runs the gateway.
 #[derive(Debug, Parser)]
-#[command(name = "rejoinder", version, propagate_version = true, after_help = EXAMPLES)]
+#[command(name = "rejoinder", version, propagate_version = true, long_about = description(), after_help = EXAMPLES)]
 pub struct Cli {
     #[command(flatten)]
     global: Global,
@@ -51,6 +57,15 @@ Examples:
 Environment:
   REJOINDER_CONFIG, REJOINDER_DATA          stand for --config and --data
   REJOINDER__SERVER__LISTEN, ...            set any key of the configuration";
+
+fn description() -> String {
+    format!(
+        "The messaging gateway that can prove it answered.\n\nRejoinder makes an AI agent reachable in {}, over webhooks and \
+         on a web page, and answers every turn that expects an answer with exactly one signal. Without a command it runs \
+         the gateway.",
+        platforms::names()
+    )
+}
 
 #[derive(Clone, Debug, Args)]
 struct Global {
@@ -110,7 +125,7 @@ enum Command {
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
-enum Failure {
+pub(crate) enum Failure {
     /// It was called wrongly.
     #[error("{0}")]
     Usage(String),
@@ -178,7 +193,7 @@ impl Global {
 
     /// The configuration, with what the command line says over it.
     fn load(&self) -> Result<Loaded, Failure> {
-        let mut loaded = rejoinder_config::load(&self.options()?)?;
+        let mut loaded = rejoinder_config::load(&self.options()?, &crate::build())?;
         let log = &mut loaded.config.log;
         log.format = match self.log_format {
             Some(Format::Text) => LogFormat::Text,

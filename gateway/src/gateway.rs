@@ -5,7 +5,6 @@ use std::{collections::HashMap, fmt, io, net::SocketAddr, path::PathBuf, sync::A
 use rejoinder_config::Config;
 use rejoinder_core::{AgentName, AgentRuntime, Engine, SharedClock, Store, StoreError, SystemClock};
 use rejoinder_store::{OpenError, OpenOptions, SqliteStore};
-use rejoinder_webhook::FormerHooks;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::{info, warn};
@@ -13,7 +12,8 @@ use tracing::{info, warn};
 use crate::{
     http::{self, App, Bounds},
     metrics, open_files,
-    wiring::{self, AgentInfo, BotInfo, ChatInfo, HookInfo, Parts, Shown, Tokens, Wiring, WiringError},
+    platforms::{Intakes, Told},
+    wiring::{self, AgentInfo, Parts, Shown, Tokens, Wiring, WiringError},
 };
 
 /// How often the histograms' samples are put into their buckets when nobody asks for them.
@@ -91,10 +91,7 @@ impl From<WiringError> for RunError {
         match error {
             WiringError::Token { source, .. } => Self::Wiring(words, Some(Box::new(source))),
             WiringError::Http(source) => Self::Wiring(words, Some(Box::new(source))),
-            WiringError::Hook { .. }
-            | WiringError::Agent { .. }
-            | WiringError::Bot { .. }
-            | WiringError::LeftOut { .. } => Self::Wiring(words, None),
+            WiringError::Channel { .. } | WiringError::Agent { .. } => Self::Wiring(words, None),
         }
     }
 }
@@ -127,9 +124,7 @@ pub struct Gateway {
 pub(crate) struct Notes {
     /// Where it is reached, without a slash at the end.
     pub(crate) url: String,
-    pub(crate) hooks: Vec<HookInfo>,
-    pub(crate) chats: Vec<ChatInfo>,
-    pub(crate) bots: Vec<BotInfo>,
+    pub(crate) channels: Vec<Told>,
     pub(crate) agents: Vec<AgentInfo>,
     pub(crate) admin: Shown,
     pub(crate) data_dir: PathBuf,
@@ -156,11 +151,11 @@ impl Gateway {
         let mut options = OpenOptions::new(wiring::database(&config, &data_dir));
         options.clock = Arc::clone(&clock);
         let store = Arc::new(SqliteStore::open(options).await?);
-        let started_at = clock.now();
-        let tokens = Tokens::Make;
-        let wiring =
-            Wiring { config: &config, data_dir: &data_dir, tokens, clock: &clock, started_at, agents: &agents };
-        let (parts, engine) = match start(&wiring, &store).await {
+        let started = match Wiring::new(&config, &data_dir, Tokens::Make, &clock, &agents) {
+            Ok(wiring) => start(&wiring, &store).await.map(|(parts, engine)| (parts, engine, wiring.started_at)),
+            Err(error) => Err(error.into()),
+        };
+        let (mut parts, engine, started_at) = match started {
             Ok(started) => started,
             Err(error) => {
                 store.close().await;
@@ -183,9 +178,7 @@ impl Gateway {
                 .public_url
                 .as_ref()
                 .map_or_else(|| url_of(address), |url| url.as_str().trim_end_matches('/').to_owned()),
-            hooks: parts.hook_infos.clone(),
-            chats: parts.chat_infos.clone(),
-            bots: parts.bot_infos.clone(),
+            channels: parts.told.clone(),
             agents: parts.agent_infos.clone(),
             admin: parts.admin_shown.clone(),
             data_dir,
@@ -194,14 +187,10 @@ impl Gateway {
         let (hang_up, drain) = (parts.hang_up.clone(), parts.drain);
         let store_port: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
         let channels = engine.clone();
-        let former_hooks = FormerHooks {
-            keys: parts.result_keys.clone(),
-            public_url: parts.public_url.clone(),
-            clock: Arc::clone(&clock),
-            intake: Box::new(move |channel| channels.intake(channel)),
-        };
+        let intakes: Intakes = Arc::new(move |channel| channels.intake(channel));
+        let routes = std::mem::take(&mut parts.routes).into_iter().map(|routes| routes(&intakes)).collect();
         let app = App::new(&parts, engine.clone(), store_port, clock, recorder, started_at, address);
-        let router = http::router(app, parts.hooks, former_hooks, parts.chats, parts.bots.into_routes());
+        let router = http::router(app, parts.front_page, routes);
         let connections_per_peer = config.server.connections_per_peer;
         let upkeep = upkeep.drop_guard();
         Ok(Self { engine, store, router, hang_up, drain, connections_per_peer, notes, _upkeep: upkeep })
@@ -235,7 +224,7 @@ async fn start(wiring: &Wiring<'_>, store: &Arc<SqliteStore>) -> Result<(Parts, 
     let core = rejoinder_core::Parts {
         store: Arc::<SqliteStore>::clone(store),
         clock: Arc::clone(wiring.clock),
-        channels: parts.channels(),
+        channels: parts.channels.clone(),
         agents: parts.agents.clone(),
         settings: parts.settings.clone(),
     };

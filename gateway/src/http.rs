@@ -1,6 +1,6 @@
 //! The HTTP surface.
 //!
-//! The channels' own routes (`/hooks`, `/chat`, `/telegram`) come as they are: they bound their bodies and their time
+//! The channels' own routes (`/hooks`, `/chat`) come as they are: they bound their bodies and their time
 //! themselves, and stand under nothing of ours but the net that catches panics (in `serve.rs`). Everything else is
 //! bounded here.
 
@@ -26,8 +26,6 @@ use axum::{
 };
 use metrics_exporter_prometheus::PrometheusHandle;
 use rejoinder_core::{Engine, SharedClock, Store, Timestamp};
-use rejoinder_webchat::WebchatAdapter;
-use rejoinder_webhook::{FormerHooks, WebhookAdapter};
 
 use self::{access::Access, error::ApiError, health::Probe};
 use crate::wiring::{AgentInfo, Parts};
@@ -78,16 +76,9 @@ impl App {
     }
 }
 
-/// Every route; `posted` are those that platforms post to.
-pub(crate) fn router(
-    app: App,
-    hooks: Vec<Arc<WebhookAdapter>>,
-    former_hooks: FormerHooks,
-    chats: Vec<Arc<WebchatAdapter>>,
-    posted: Router,
-) -> Router {
+/// Every route: our own, and those `of_channels`. `front_page` is where a browser is led that asks for nothing.
+pub(crate) fn router(app: App, front_page: Option<&'static str>, of_channels: Vec<Router>) -> Router {
     let app = Arc::new(app);
-    let has_main_chat = !chats.is_empty();
     let admin = Router::new()
         .route("/turns", get(turns::list))
         .route("/turns/{id}", get(turns::show))
@@ -106,11 +97,13 @@ pub(crate) fn router(
         .layer(middleware::from_fn_with_state(Arc::clone(&app), in_time))
         .route("/healthz", get(health::alive))
         .layer(middleware::from_fn(with_common_headers));
-    let own = if has_main_chat { own.route("/", get(async || Redirect::to("/chat"))) } else { own };
-    own.with_state(app)
-        .merge(rejoinder_webchat::router(chats))
-        .merge(rejoinder_webhook::router(hooks, former_hooks))
-        .merge(posted)
+    let own = match front_page {
+        Some(page) => own.route("/", get(async move || Redirect::to(page))),
+        None => own,
+    };
+    of_channels
+        .into_iter()
+        .fold(own.with_state(app), Router::merge)
         .fallback(not_found)
         .method_not_allowed_fallback(wrong_method)
 }

@@ -7,24 +7,39 @@
 //! | Module | Is |
 //! | --- | --- |
 //! | [`cli`] | the command line, a file per command |
-//! | `wiring` | from the configuration to running parts; nothing else reads it |
+//! | `platforms` | the list of platforms, and what each is to the gateway; a file per platform |
+//! | `agents` | the same for the kinds of agents |
+//! | `wiring` | from the configuration to running parts |
 //! | `gateway` | starting, serving, stopping |
 //! | `http` | the surface: health, metrics, admin, and the channels' own routes |
 //! | `view` | what operators see of turns, over HTTP and on the command line alike |
 //!
-//! To add a channel or an agent: its construction in `wiring.rs`, and for a channel with routes of its own its
-//! router in `http`. To add a command: a file in `cli/` and its variant in `cli::Command`. To add an address: a file in
+//! To add a platform: see `platforms.rs`; a kind of agent: see `agents.rs`. To add a command: a file in `cli/` and its variant in `cli::Command`. To add an address: a file in
 //! `http/`, its route and its line in `http/openapi.rs`.
 
+mod agents;
 pub mod cli;
 mod gateway;
 mod http;
 mod logging;
 mod metrics;
 mod open_files;
+mod platforms;
 mod secrets;
 mod time;
 mod view;
 mod wiring;
 
 pub use gateway::{Gateway, RunError, Setup, run};
+
+use std::sync::LazyLock;
+
+use rejoinder_config::Build;
+
+/// What this build can be configured with: its platforms and its kinds of agents.
+#[must_use]
+pub fn build() -> Build {
+    static BUILD: LazyLock<Build> =
+        LazyLock::new(|| Build { platforms: platforms::sections().leak(), agents: agents::sections().leak() });
+    *BUILD
+}

@@ -3,8 +3,22 @@
 use std::{fmt::Write as _, time::Duration};
 
 use async_trait::async_trait;
+use rejoinder_config::{AgentSection, Section};
 use rejoinder_core::{AgentError, AgentRuntime, AgentTurn, Outcome, Reply, RunEvents, Timestamp};
+use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
+
+/// `kind = "front-desk"`: it has nothing to set.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct FrontDeskSection {}
+
+impl Section for FrontDeskSection {}
+
+impl AgentSection for FrontDeskSection {
+    const KIND: &'static str = "front-desk";
+    const MANUAL: &'static str = include_str!("../front_desk.toml");
+}
 
 /// What the front desk knows about the gateway it sits in.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,9 +11,9 @@
 //! conversation, reads no clock for what it stores or says (the turn carries the time), fetches nothing that a
 //! stranger named, and lets no key into a log line, an error or a `Debug` output.
 //!
-//! To add a kind: a module with a settings struct and a type that implements
-//! [`AgentRuntime`](rejoinder_core::AgentRuntime), a row in the table above, and its construction from
-//! the config section in `gateway/src/wiring.rs`. Chosen silence is an outcome
+//! To add a kind: a module with its section ([`AgentSection`](rejoinder_config::AgentSection), and its part of the
+//! manual beside it) and a type that implements [`AgentRuntime`](rejoinder_core::AgentRuntime), a row in the table
+//! above, and a descriptor in the list of `gateway/src/agents.rs`. Chosen silence is an outcome
 //! ([`Silent`](rejoinder_core::Outcome::Silent)) and never a failure; an empty answer is a reply without
 //! text, which the guard judges; what was cut off is an error
 //! ([`Broken`](rejoinder_core::AgentError::Broken)), never half an answer. Text for drafts goes through
@@ -24,5 +24,5 @@ mod front_desk;
 mod openai;
 
 pub use detect::{Found, Knows, ModelsError, Origin, Places, find_local, knows_model, list_models};
-pub use front_desk::{FrontDesk, Status};
-pub use openai::{OpenAi, OpenAiSettings, SettingsError, place};
+pub use front_desk::{FrontDesk, FrontDeskSection, Status};
+pub use openai::{OpenAi, OpenAiSection, SettingsError, place};

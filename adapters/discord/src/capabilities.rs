@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rejoinder_core::{Capabilities, Receipts, Resend, Support, TextLimit, TextUnit};
 
-use crate::{format::MESSAGE_UNITS, options::Limits};
+use crate::{format::MESSAGE_UNITS, section::Limits};
 
 pub(crate) fn capabilities(is_private: bool, streams: bool, limits: &Limits) -> Capabilities {
     let in_public = if is_private { Support::No } else { Support::Full };

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serenity::model::Permissions;
 use url::Url;
 
-use crate::{api::Api, errors::ApiError, options, payload::User, snowflake::Snowflake};
+use crate::{api::Api, errors::ApiError, payload::User, section, snowflake::Snowflake};
 
 /// The flags of an application that may read what is said in servers: a verified one, and one that is in few
 /// servers (<https://discord.com/developers/docs/resources/application#application-object-application-flags>).
@@ -74,7 +74,7 @@ struct Application {
 /// # Errors
 /// When it is nobody's, or nobody answers.
 pub async fn check(http: &Client, api_url: &Url, token: &SecretString) -> Result<BotProfile, CheckError> {
-    if !options::is_token(token.expose_secret()) {
+    if !section::is_token(token.expose_secret()) {
         return Err(CheckError::Malformed);
     }
     if !matches!(api_url.scheme(), "http" | "https") {

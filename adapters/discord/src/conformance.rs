@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::{
-    Discord, DiscordOptions, Limits, check::Identity, directory::Directory, inbound::Reader, snowflake::Snowflake,
+    Discord, DiscordSection, Pace, check::Identity, directory::Directory, inbound::Reader, snowflake::Snowflake,
 };
 
 /// The machine's clock, with a lead.
@@ -51,15 +51,15 @@ struct Double {
 async fn double() -> Double {
     let server = DiscordServer::start().await;
     let clock = Arc::<LeadingClock>::default();
-    let options = DiscordOptions {
+    let options = DiscordSection {
         token: server.token().into(),
         api_url: Url::parse(server.api_url()).expect("an address"),
-        limits: Limits::none(),
-        ..DiscordOptions::default()
+        pace: Pace::Server,
+        ..DiscordSection::default()
     };
     let http = reqwest::Client::builder().no_proxy().build().expect("a client");
     let channel = ChannelId::new("discord", "main");
-    let adapter = Discord::new(channel, options, Arc::clone(&clock) as _, http).expect("sound options");
+    let adapter = Discord::new(channel, options, Arc::clone(&clock) as _, http);
     let ada = server.person("Ada").await;
     let chat = ada.direct().await;
     let asked = ada.dm("hello").await.id;
@@ -156,7 +156,7 @@ impl PlatformDouble for Double {
         let frame: Value = serde_json::from_str(payload).expect("a frame");
         let id = |text: &str| Snowflake::parse(text).expect("an id");
         let me = Identity { user: id(self.server.bot_id()), application: id(self.server.application_id()) };
-        let (directory, sent, options) = (Directory::default(), SentMessages::default(), DiscordOptions::default());
+        let (directory, sent, options) = (Directory::default(), SentMessages::default(), DiscordSection::default());
         let reader = Reader {
             channel: self.adapter.channel(),
             me,

@@ -23,8 +23,8 @@ use crate::{
     check::Identity,
     directory::{Directory, Place},
     interactions::Record,
-    options::DiscordOptions,
     payload::{Member, User},
+    section::DiscordSection,
     snowflake::Snowflake,
 };
 
@@ -39,7 +39,7 @@ const INTERACTION: &str = "interaction:";
 pub(crate) struct Reader<'a> {
     pub(crate) channel: &'a ChannelId,
     pub(crate) me: Identity,
-    pub(crate) options: &'a DiscordOptions,
+    pub(crate) options: &'a DiscordSection,
     pub(crate) directory: &'a Directory,
     pub(crate) sent: &'a SentMessages<Snowflake>,
     pub(crate) now: Timestamp,

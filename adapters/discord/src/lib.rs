@@ -29,7 +29,7 @@
 //! * a kind of event: its view in `payload.rs`, its reading in `inbound/`, its name in `receive.rs`;
 //! * something to send: its arm in `outbound.rs`;
 //! * a failure of Discord's that wants something done: its code in `errors.rs`;
-//! * a number that Discord sets: its line in `capabilities.rs` or `options.rs`, with its source.
+//! * a number that Discord sets: its line in `capabilities.rs` or `section.rs`, with its source.
 
 mod api;
 mod capabilities;
@@ -44,12 +44,12 @@ mod format;
 mod gateway;
 mod inbound;
 mod interactions;
-mod options;
 mod outbound;
 mod payload;
 mod places;
 mod position;
 mod receive;
+mod section;
 mod snowflake;
 
 use std::{
@@ -84,7 +84,7 @@ use crate::{
 pub use crate::{
     check::{BotProfile, CheckError, check},
     format::MESSAGE_UNITS,
-    options::{API_URL, DiscordOptions, Limits, OptionsError, Streaming, is_token},
+    section::{API_URL, DiscordSection, LOOKS, Pace, Streaming},
 };
 
 const UNKNOWN_TOKEN: &str = "Discord does not know the token";
@@ -98,7 +98,7 @@ const LOADED_WITHIN: Duration = Duration::from_secs(10);
 /// One application on Discord.
 pub struct Discord {
     channel: ChannelId,
-    options: DiscordOptions,
+    options: DiscordSection,
     clock: SharedClock,
     api: Arc<Api>,
     /// A client that speaks HTTP/1.1 only and follows nobody: for the Gateway, and for Discord's file server.
@@ -123,26 +123,18 @@ impl Discord {
     /// A channel for one application. `http` makes the calls: a client without a timeout of its own that is
     /// shorter than a minute.
     ///
-    /// # Errors
-    /// When the options cannot work.
-    ///
     /// # Panics
     /// When no HTTP client can be built: the machine has no certificates that could be read.
-    pub fn new(
-        channel: ChannelId,
-        options: DiscordOptions,
-        clock: SharedClock,
-        http: Client,
-    ) -> Result<Self, OptionsError> {
-        options.check()?;
+    #[must_use]
+    pub fn new(channel: ChannelId, options: DiscordSection, clock: SharedClock, http: Client) -> Self {
         let plain_http = Client::builder()
             .http1_only()
             .connect_timeout(Duration::from_secs(10))
             .redirect(redirect::Policy::none())
             .build()
             .expect("a client without unusual options");
-        let api = Api::new(http, options.api_url.clone(), options.token.clone(), Arc::clone(&clock));
-        Ok(Self {
+        let api = Api::new(http, options.api_url.clone(), options.token.get().clone(), Arc::clone(&clock));
+        Self {
             channel,
             options,
             clock,
@@ -158,7 +150,7 @@ impl Discord {
             identified_at: Mutex::new(None),
             loaded: watch::Sender::new(false),
             tasks: TaskTracker::new(),
-        })
+        }
     }
 
     /// Who we are.
@@ -275,7 +267,7 @@ impl ChannelAdapter for Discord {
 
     fn capabilities(&self, conversation: &ConversationRef) -> Capabilities {
         let is_private = inbound::private_to(conversation).is_some();
-        capabilities::capabilities(is_private, self.options.streaming == Streaming::Edit, &self.options.limits)
+        capabilities::capabilities(is_private, self.options.streaming == Streaming::Edit, &self.options.pace.limits())
     }
 
     fn health(&self) -> ChannelHealth {

@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use rejoinder_core::{Capabilities, Receipts, Resend, Support, TextLimit, TextUnit};
 
-use crate::{format::TEXT_BYTES, options::MatrixOptions, options::Streaming};
+use crate::{
+    format::TEXT_BYTES,
+    section::{MatrixSection, Streaming},
+};
 
 /// How long a typing notice lasts.
 pub(crate) const TYPING_LASTS: Duration = Duration::from_secs(30);
 
-pub(crate) fn capabilities(options: &MatrixOptions) -> Capabilities {
+pub(crate) fn capabilities(options: &MatrixSection) -> Capabilities {
     Capabilities {
         // "PUT /rooms/{roomId}/send/{eventType}/{txnId}": the event id is returned.
         receipts: Receipts::Platform,
@@ -26,7 +29,7 @@ pub(crate) fn capabilities(options: &MatrixOptions) -> Capabilities {
         attachments: Support::Full,
         drafts: if options.streaming == Streaming::Off { Support::No } else { Support::Full },
         drafts_are_messages: true,
-        // Edits are events like any other; `draft_rate` bounds them for the account as a whole.
+        // Edits are events like any other; `pace` bounds them for the account as a whole.
         draft_interval: Duration::from_secs(3),
         // "PUT /rooms/{roomId}/typing/{userId}".
         typing: Support::Full,
@@ -36,6 +39,7 @@ pub(crate) fn capabilities(options: &MatrixOptions) -> Capabilities {
         // encrypted it grows by a third.
         text_limit: Some(TextLimit { max: TEXT_BYTES, unit: TextUnit::Bytes }),
         conversation_rate: None,
-        account_rate: options.account_rate,
+        // Whatever the homeserver limits, it says with 429.
+        account_rate: None,
     }
 }

@@ -1,6 +1,6 @@
 //! Trying an account out, before it is written into a configuration.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use matrix_sdk::{
     Client,
@@ -11,7 +11,7 @@ use url::Url;
 
 use crate::{
     errors,
-    options::{Login, MatrixOptions},
+    section::{Login, MatrixSection},
     session::{self, SessionError, builder, who_am_i},
 };
 
@@ -91,9 +91,14 @@ pub async fn check(
 ///
 /// # Errors
 /// When the account cannot be used as it is, or the homeserver cannot be asked.
-pub async fn standing(http: &reqwest::Client, options: &MatrixOptions) -> Result<AccountStanding, CheckError> {
-    let kept = session::kept(&options.folder)?;
-    let token = match (&options.login, &kept) {
+pub async fn standing(
+    http: &reqwest::Client,
+    options: &MatrixSection,
+    folder: &Path,
+) -> Result<AccountStanding, CheckError> {
+    let kept = session::kept(folder)?;
+    let login = options.login();
+    let token = match (&login, &kept) {
         (Login::AccessToken(token), _) | (Login::Password(_), Some(session::Kept { token: Some(token), .. })) => {
             token.clone()
         }
@@ -112,7 +117,7 @@ pub async fn standing(http: &reqwest::Client, options: &MatrixOptions) -> Result
     if let (Some(kept), Some(device)) = (&kept, &device)
         && kept.device != *device
     {
-        return Err(session::other_device(&options.folder, device, &kept.device).into());
+        return Err(session::other_device(folder, device, &kept.device).into());
     }
     let is_signed = match &device {
         Some(device) => session::signing(&client, &token, &me.user_id, device).await?.is_signed,

@@ -56,7 +56,7 @@ impl Matrix {
             me: session.me().to_owned(),
             memory: Arc::clone(&self.memory),
             budget: Arc::clone(&self.budget),
-            rate: self.options.draft_rate,
+            rate: self.options.pace.of_drafts(),
             clock: Arc::clone(&self.clock),
             question,
         };

@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use url::Url;
 
 use crate::{
-    AutoJoin, Login, Matrix, MatrixOptions, Session,
+    AutoJoin, Matrix, MatrixSection, Session,
     inbound::{Around, normalise},
     known::Known,
     session,
@@ -41,19 +41,20 @@ async fn double() -> Double {
     let homeserver = Homeserver::shared().await;
     let (proxy, account) = (homeserver.proxy().await, homeserver.account("agent").await);
     let folder = tempfile::tempdir().expect("a folder");
-    let options = MatrixOptions {
+    let place = folder.path().join("matrix");
+    let options = MatrixSection {
         homeserver: Url::parse(proxy.url()).expect("an address"),
         user: account.user.clone(),
-        login: Login::Password(account.password.as_str().into()),
-        folder: folder.path().join("matrix"),
+        password: Some(account.password.as_str().into()),
         auto_join: AutoJoin::Always,
         sync_timeout: Duration::from_secs(1),
-        ..MatrixOptions::default()
+        ..MatrixSection::default()
     };
     let http = reqwest::Client::builder().no_proxy().build().expect("a client");
-    let client = session::open(&options, &http, None).await.map_err(|error| error.to_string()).expect("a session");
+    let client =
+        session::open(&options, &place, &http, None).await.map_err(|error| error.to_string()).expect("a session");
     let channel = ChannelId::new("matrix", "main");
-    let adapter = Arc::new(Matrix::new(channel, options, Arc::new(SystemClock), http).expect("sound options"));
+    let adapter = Arc::new(Matrix::new(channel, options, place, Arc::new(SystemClock), http));
     let ada = homeserver.person("ada").await;
     let room = ada.direct(&account.user).await;
     let sync = || client.sync_once(SyncSettings::new().timeout(Duration::ZERO));

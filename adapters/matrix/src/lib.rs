@@ -45,16 +45,16 @@ mod invites;
 mod known;
 mod latest;
 mod locked;
-mod options;
 mod outbound;
 mod payload;
 mod receive;
 mod room;
+mod section;
 mod session;
 mod trust;
 mod verification;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use matrix_sdk::Client;
@@ -69,7 +69,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use self::{
     check::{AccountProfile, AccountStanding, CheckError, check, discover, standing},
-    options::{AutoJoin, Login, MatrixOptions, OptionsError, ReadReceipts, Streaming},
+    section::{AutoJoin, LOOKS, Login, MatrixSection, Pace, ReadReceipts, Streaming},
 };
 use self::{
     decryption::Decryption,
@@ -94,7 +94,9 @@ const QUESTIONS: usize = 4096;
 /// One account.
 pub struct Matrix {
     channel: ChannelId,
-    options: MatrixOptions,
+    options: MatrixSection,
+    /// What belongs to our device.
+    folder: PathBuf,
     clock: SharedClock,
     http: reqwest::Client,
     health: Health,
@@ -131,22 +133,24 @@ impl Session {
 impl Matrix {
     /// The account that `options` describe, on `channel`. Nothing is called before [`run`](ChannelAdapter::run).
     ///
-    /// `http` must not follow redirects: what is sent goes where the operator said.
+    /// `folder` is for what belongs to our device: its session and its keys, as precious as the database. It is made with
+    /// mode 700; each channel needs one of its own.
     ///
-    /// # Errors
-    /// When the options cannot be used.
+    /// `http` must not follow redirects: what is sent goes where the operator said.
+    #[must_use]
     pub fn new(
         channel: ChannelId,
-        options: MatrixOptions,
+        options: MatrixSection,
+        folder: PathBuf,
         clock: SharedClock,
         http: reqwest::Client,
-    ) -> Result<Self, OptionsError> {
-        options.check()?;
+    ) -> Self {
         // One sync that stalls, the pause after it, and the next one.
         let stale_after = (options.sync_timeout + REQUEST_TIMEOUT) * 2 + Duration::from_secs(10);
-        Ok(Self {
+        Self {
             channel,
             options,
+            folder,
             clock,
             http,
             health: Health::stale_after(stale_after),
@@ -161,7 +165,7 @@ impl Matrix {
             budget: Arc::default(),
             asked: Cache::new(QUESTIONS),
             tasks: TaskTracker::new(),
-        })
+        }
     }
 
     fn session(&self) -> Option<Arc<Session>> {
@@ -190,7 +194,7 @@ impl Matrix {
             return Ok(session);
         }
         let before = receiver.cursor(DEVICE).await?;
-        let open = || session::open(&self.options, &self.http, before.as_deref());
+        let open = || session::open(&self.options, &self.folder, &self.http, before.as_deref());
         let judge = |error: &SessionError| match error {
             SessionError::Unreachable { retry_after, .. } => Ok(retry_after.unwrap_or_default()),
             SessionError::Unauthorized(detail) => {

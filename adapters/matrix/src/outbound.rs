@@ -27,9 +27,9 @@ use crate::{
     format,
     invites::{is_joined, successor},
     known::{Asked, Known},
-    options::{ReadReceipts, Streaming},
     payload::OUR_FIELD,
     room::{chat_kind, read},
+    section::{ReadReceipts, Streaming},
 };
 
 /// How long one message may take: in an encrypted room its key is shared first.
@@ -247,7 +247,7 @@ impl Matrix {
 
     /// Takes one draft from their budget.
     fn may_draft(&self) -> Result<(), DeliveryError> {
-        if let Err(wait) = self.budget.take(self.options.draft_rate, self.clock.now()) {
+        if let Err(wait) = self.budget.take(self.options.pace.of_drafts(), self.clock.now()) {
             // The homeserver would take a message.
             return Err(DeliveryError::NotSent {
                 retry_after: Some(wait.max(DRAFT_PAUSE)),

@@ -202,7 +202,7 @@ impl Matrix {
         if !is_soft {
             return ChannelError::Unauthorized(detail);
         }
-        match session::forget_token(&self.options.folder) {
+        match session::forget_token(&self.folder) {
             Ok(()) => ChannelError::Failed("the session has ended, logging in again".to_owned()),
             Err(error) => ChannelError::Failed(error.to_string()),
         }

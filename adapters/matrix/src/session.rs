@@ -4,11 +4,7 @@
 //! SDK's stores beside it. Where one of them is gone, the other is worth nothing: that is said, and never
 //! made good by a new device in silence.
 
-use std::{
-    fs, io,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{fs, io, path::Path, time::Duration};
 
 use matrix_sdk::{
     Client, ClientBuildError, SessionMeta, SessionTokens,
@@ -24,7 +20,7 @@ use url::Url;
 
 use crate::{
     errors::{self, Failure},
-    options::{Login, MatrixOptions},
+    section::{Login, MatrixSection},
 };
 
 /// The SDK's file with our keys.
@@ -86,7 +82,7 @@ impl From<Failure> for SessionError {
 }
 
 /// A client that knows the homeserver, with our stores.
-async fn client(options: &MatrixOptions, http: &reqwest::Client) -> Result<Client, SessionError> {
+async fn client(options: &MatrixSection, folder: &Path, http: &reqwest::Client) -> Result<Client, SessionError> {
     let settings = EncryptionSettings {
         auto_enable_cross_signing: true,
         backup_download_strategy: BackupDownloadStrategy::AfterDecryptionFailure,
@@ -94,7 +90,7 @@ async fn client(options: &MatrixOptions, http: &reqwest::Client) -> Result<Clien
         auto_enable_backups: false,
     };
     let client = builder(&options.homeserver, http)
-        .sqlite_store(&options.folder, None)
+        .sqlite_store(folder, None)
         .with_encryption_settings(settings)
         .build()
         .await
@@ -123,11 +119,11 @@ pub(crate) fn builder(homeserver: &Url, http: &reqwest::Client) -> matrix_sdk::C
 /// Opens the session of our device, and makes the device when there never was one. `before` is the device that
 /// the gateway's own store remembers.
 pub(crate) async fn open(
-    options: &MatrixOptions,
+    options: &MatrixSection,
+    folder: &Path,
     http: &reqwest::Client,
     before: Option<&str>,
 ) -> Result<Client, SessionError> {
-    let folder = &options.folder;
     make_folder(folder).map_err(|error| failed(folder, &error))?;
     let stored = read(folder)?;
     check_keys(folder, stored.as_ref(), before)?;
@@ -136,9 +132,9 @@ pub(crate) async fn open(
         return Err(SessionError::Failed(format!("{} belongs to {user}: another folder is needed", folder.display())));
     }
     let user = UserId::parse(&options.user).map_err(|error| SessionError::Failed(format!("user: {error}")))?;
-    let client = match &options.login {
-        Login::Password(password) => with_password(options, http, user, password, stored).await?,
-        Login::AccessToken(token) => with_token(options, http, user, token, stored).await?,
+    let client = match &options.login() {
+        Login::Password(password) => with_password(options, folder, http, user, password, stored).await?,
+        Login::AccessToken(token) => with_token(options, folder, http, user, token, stored).await?,
     };
     // Afterwards a folder that is gone is noticed again.
     match fs::remove_file(folder.join(ANEW)) {
@@ -148,13 +144,14 @@ pub(crate) async fn open(
 }
 
 async fn with_password(
-    options: &MatrixOptions,
+    options: &MatrixSection,
+    folder: &Path,
     http: &reqwest::Client,
     user: OwnedUserId,
     password: &SecretString,
     stored: Option<Stored>,
 ) -> Result<Client, SessionError> {
-    let client = client(options, http).await?;
+    let client = client(options, folder, http).await?;
     if let Some(Stored { device, access_token: Some(access_token), .. }) = &stored {
         let meta = SessionMeta { user_id: user, device_id: device.as_str().into() };
         restore(&client, meta, access_token.clone()).await?;
@@ -164,7 +161,7 @@ async fn with_password(
     // Named before it is made: a login whose answer is lost leaves no second device.
     let device = stored.map_or_else(|| OwnedDeviceId::from(device_name()).to_string(), |stored| stored.device);
     let mut stored = Stored { user: user.to_string(), device, access_token: None, has_keys };
-    write(&options.folder, &stored)?;
+    write(folder, &stored)?;
     let login = client
         .matrix_auth()
         .login_username(&user, password.expose_secret())
@@ -174,18 +171,18 @@ async fn with_password(
         .await
         .map_err(|error| SessionError::from(errors::sdk(&error)))?;
     (stored.access_token, stored.has_keys) = (Some(login.access_token), true);
-    write(&options.folder, &stored)?;
+    write(folder, &stored)?;
     Ok(client)
 }
 
 async fn with_token(
-    options: &MatrixOptions,
+    options: &MatrixSection,
+    folder: &Path,
     http: &reqwest::Client,
     user: OwnedUserId,
     token: &SecretString,
     stored: Option<Stored>,
 ) -> Result<Client, SessionError> {
-    let folder = &options.folder;
     let asked = builder(&options.homeserver, http).build().await.map_err(|error| build_error(&error))?;
     let me = who_am_i(&asked, token).await?;
     if me.user_id != user {
@@ -204,7 +201,7 @@ async fn with_token(
         _ => {}
     }
     write(folder, &Stored { user: user.to_string(), device: device.to_string(), access_token: None, has_keys: true })?;
-    let client = client(options, http).await?;
+    let client = client(options, folder, http).await?;
     let meta = SessionMeta { user_id: me.user_id, device_id: device };
     restore(&client, meta, token.expose_secret().to_owned()).await?;
     Ok(client)
@@ -384,7 +381,7 @@ fn write(folder: &Path, stored: &Stored) -> Result<(), SessionError> {
     write().map_err(|error| failed(&path, &error))
 }
 
-fn make_folder(folder: &PathBuf) -> io::Result<()> {
+fn make_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -13,7 +13,7 @@ use secrecy::ExposeSecret;
 use crate::{
     Matrix,
     errors::{self, Failure},
-    options::{Login, MatrixOptions},
+    section::{Login, MatrixSection},
     session::{self, Signing},
 };
 
@@ -60,12 +60,12 @@ impl Matrix {
     }
 }
 
-async fn trust(client: &Client, options: &MatrixOptions) -> Result<(), Untrusted> {
+async fn trust(client: &Client, options: &MatrixSection) -> Result<(), Untrusted> {
     let encryption = client.encryption();
     encryption.wait_for_e2ee_initialization_tasks().await;
     let made = encryption.bootstrap_cross_signing_if_needed(None).await;
     if let Some(key) = &options.recovery_key {
-        recover(client, key.expose_secret()).await?;
+        recover(client, key.expose()).await?;
     }
     if !encryption.cross_signing_status().await.is_some_and(|status| status.is_complete()) {
         made.map_err(|error| Untrusted::of(&error))?;
@@ -95,11 +95,11 @@ async fn signing(client: &Client) -> Result<Signing, Untrusted> {
 }
 
 /// Brings the account's keys to the homeserver, which may ask for the password.
-async fn publish(client: &Client, options: &MatrixOptions) -> Result<(), Untrusted> {
+async fn publish(client: &Client, options: &MatrixSection) -> Result<(), Untrusted> {
     let encryption = client.encryption();
     let Err(error) = encryption.bootstrap_cross_signing(None).await else { return Ok(()) };
     let Some(asked) = error.as_uiaa_response() else { return Err(Untrusted::of(&error)) };
-    let Login::Password(password) = &options.login else {
+    let Login::Password(password) = &options.login() else {
         return Err(Untrusted::Final("the homeserver wants the account's password for it".to_owned()));
     };
     let user =

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rejoinder_core::{Capabilities, Receipts, Resend, Support, TextLimit, TextUnit};
 
-use crate::{format::MESSAGE_UNITS, options::Limits};
+use crate::{format::MESSAGE_UNITS, section::Limits};
 
 /// What the table depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

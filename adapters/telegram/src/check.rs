@@ -10,7 +10,7 @@ use teloxide::{
 };
 use url::Url;
 
-use crate::{api::Api, errors::ApiError, options, payload::WebhookInfo};
+use crate::{api::Api, errors::ApiError, payload::WebhookInfo, section};
 
 /// A bot, as `getMe` describes it (<https://core.telegram.org/bots/api#getme>).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -92,7 +92,7 @@ async fn ask<P: Payload + Serialize, T: DeserializeOwned>(
     token: &SecretString,
     payload: &P,
 ) -> Result<T, CheckError> {
-    if !options::is_token(token.expose_secret()) {
+    if !section::is_token(token.expose_secret()) {
         return Err(CheckError::Malformed);
     }
     if !matches!(api_url.scheme(), "http" | "https") {

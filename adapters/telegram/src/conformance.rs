@@ -17,7 +17,7 @@ use rejoinder_telegram_double::{ApiError, Fault, Outage, Person, TelegramDouble}
 use serde_json::{Value, json};
 
 use crate::{
-    Telegram, TelegramOptions,
+    Telegram, TelegramSection,
     check::BotProfile,
     inbound::{Reader, Sent},
     tests,
@@ -33,7 +33,7 @@ struct Double {
 
 async fn double() -> Double {
     let telegram = TelegramDouble::start().await;
-    let options = TelegramOptions { token: telegram.token().into(), ..TelegramOptions::default() };
+    let options = TelegramSection { token: telegram.token().into(), ..TelegramSection::default() };
     let adapter = Arc::new(tests::bot_of(&telegram.url(), options));
     let ada = telegram.person_called("Ada", "ada_l");
     let asked = ada.says("hello");

@@ -44,11 +44,11 @@ mod errors;
 pub mod format;
 mod inbound;
 mod limited;
-mod options;
 mod outbound;
 mod payload;
 mod reactions;
 mod receive;
+mod section;
 
 use std::{
     fmt,
@@ -84,10 +84,8 @@ use self::{
 };
 pub use self::{
     check::{BotProfile, CheckError, Posting, check, check_posting},
-    options::{
-        API_URL, Limits, MAX_POLL_TIMEOUT, Mode, OptionsError, Streaming, TelegramOptions, WebhookOptions, is_token,
-    },
     receive::webhook_routes,
+    section::{API_URL, LOOKS, Pace, Streaming, TelegramSection, TelegramWebhook, UpdateMode},
 };
 
 const UNKNOWN_TOKEN: &str = "Telegram does not know the token";
@@ -98,7 +96,7 @@ const LAST_CALLS: Duration = Duration::from_secs(2);
 /// One bot.
 pub struct Telegram {
     channel: ChannelId,
-    options: TelegramOptions,
+    options: TelegramSection,
     api: Arc<Api>,
     clock: SharedClock,
     health: Health,
@@ -127,22 +125,15 @@ impl Telegram {
     /// The bot that `options` describe, on `channel`. Nothing is called before [`run`](ChannelAdapter::run).
     ///
     /// `http` must not follow redirects: what is sent goes where the operator said.
-    ///
-    /// # Errors
-    /// When the options cannot be used.
-    pub fn new(
-        channel: ChannelId,
-        options: TelegramOptions,
-        clock: SharedClock,
-        http: Client,
-    ) -> Result<Self, OptionsError> {
-        options.check()?;
-        let (door, health) = match &options.mode {
-            Mode::Polling => (None, Health::stale_after(receive::stale_after(options.poll_timeout))),
-            Mode::Webhook(webhook) => (Some(Door::new(channel.name(), &options.token, webhook)), Health::default()),
+    #[must_use]
+    pub fn new(channel: ChannelId, options: TelegramSection, clock: SharedClock, http: Client) -> Self {
+        let token = options.token.get();
+        let (door, health) = match options.posted_to() {
+            None => (None, Health::stale_after(receive::stale_after(options.poll_timeout))),
+            Some(webhook) => (Some(Door::new(channel.name(), token, webhook)), Health::default()),
         };
-        Ok(Self {
-            api: Arc::new(Api::new(http, options.api_url.clone(), options.token.clone())),
+        Self {
+            api: Arc::new(Api::new(http, options.api_url.clone(), token.clone())),
             reactions: Reactions::new(&options.reactions),
             channel,
             options,
@@ -155,7 +146,7 @@ impl Telegram {
             door,
             opening: Opening::default(),
             tasks: TaskTracker::new(),
-        })
+        }
     }
 
     fn drafts(&self, is_private: bool) -> Drafts {
@@ -175,9 +166,9 @@ impl Telegram {
         let me = receiver.ask("Telegram", || check::who_am_i(&self.api), judge).await?;
         tracing::info!(channel = %self.channel, bot = me.username, "Telegram knows us");
         receiver.until_shutdown(self.list_commands()).await?;
-        match &self.options.mode {
-            Mode::Polling => self.poll(&me, receiver).await,
-            Mode::Webhook(webhook) => self.listen(webhook, &me, receiver).await,
+        match self.options.posted_to() {
+            None => self.poll(&me, receiver).await,
+            Some(webhook) => self.listen(webhook, &me, receiver).await,
         }
     }
 
@@ -212,7 +203,7 @@ impl ChannelAdapter for Telegram {
     fn capabilities(&self, conversation: &ConversationRef) -> Capabilities {
         let is_private = !conversation.chat.starts_with(['-', '@']);
         let place = Place { is_private, drafts: self.drafts(is_private) };
-        capabilities::capabilities(place, &self.options.limits, self.reactions.known())
+        capabilities::capabilities(place, &self.options.pace.limits(), self.reactions.known())
     }
 
     fn health(&self) -> ChannelHealth {
@@ -243,7 +234,7 @@ impl ChannelAdapter for Telegram {
         let Some(id) = inbound::file_id(&attachment.url) else {
             return Err(FetchError::NotOurs(attachment.name.clone()));
         };
-        let limit = limit.min(self.options.max_download);
+        let limit = limit.min(self.options.max_attachment.bytes());
         let failed = |error: ApiError| match error.refusal() {
             Some(refusal) if refusal.description.to_lowercase().contains("too big") => FetchError::TooLarge { limit },
             _ => FetchError::Failed(error.to_string()),

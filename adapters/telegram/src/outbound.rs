@@ -353,7 +353,7 @@ mod tests {
 
         assert_eq!(draft_id(one), draft_id(one));
         assert_ne!(draft_id(one), draft_id(other));
-        assert!(draft_id(None) > 0);
+        assert!(draft_id(one) > 0);
     }
 
     #[test]

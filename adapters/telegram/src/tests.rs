@@ -9,19 +9,19 @@ use super::*;
 
 /// A bot of the server at `api_url`.
 pub(crate) fn bot(api_url: &str) -> Telegram {
-    bot_with(api_url, TelegramOptions::default())
+    bot_with(api_url, TelegramSection::default())
 }
 
 /// The same, with other options.
-pub(crate) fn bot_with(api_url: &str, options: TelegramOptions) -> Telegram {
-    bot_of(api_url, TelegramOptions { token: "7:test".into(), ..options })
+pub(crate) fn bot_with(api_url: &str, options: TelegramSection) -> Telegram {
+    bot_of(api_url, TelegramSection { token: "7:test".into(), ..options })
 }
 
 /// The same, with a token of its own.
-pub(crate) fn bot_of(api_url: &str, options: TelegramOptions) -> Telegram {
-    let options = TelegramOptions { api_url: Url::parse(api_url).expect("an address"), ..options };
+pub(crate) fn bot_of(api_url: &str, options: TelegramSection) -> Telegram {
+    let options = TelegramSection { api_url: Url::parse(api_url).expect("an address"), ..options };
     let http = Client::builder().connect_timeout(Duration::from_secs(5)).build().expect("a client");
-    Telegram::new(ChannelId::new("telegram", "main"), options, Arc::new(SystemClock), http).expect("sound options")
+    Telegram::new(ChannelId::new("telegram", "main"), options, Arc::new(SystemClock), http)
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn what_can_be_done_depends_on_the_place() {
 #[test]
 fn drafts_are_shown_as_the_operator_chose() {
     let drafts = |streaming, chat: &str| {
-        let bot = bot_with("http://127.0.0.1:1", TelegramOptions { streaming, ..TelegramOptions::default() });
+        let bot = bot_with("http://127.0.0.1:1", TelegramSection { streaming, ..TelegramSection::default() });
         let capabilities = bot.capabilities(&ConversationRef::new(bot.channel.clone(), chat));
         (capabilities.drafts != rejoinder_core::Support::No, capabilities.drafts_are_messages)
     };

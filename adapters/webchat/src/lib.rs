@@ -32,32 +32,29 @@ mod outbound;
 mod protocol;
 mod rooms;
 mod routes;
+mod section;
 mod socket;
 
 pub use access::Access;
 pub use routes::{openapi, router};
+pub use section::{AccessKind, WebchatSection};
 
 use access::Door;
 use protocol::{ServerFrame, Turn};
 use rooms::{Progress, Rooms};
 
-/// Names that a chat cannot have, because `/chat/{name}` is something else.
-pub const RESERVED_NAMES: [&str; 2] = ["assets", "ws"];
-
 /// How many sockets a chat may have open, those that have not said hello included.
 const MAX_SOCKETS: usize = 512;
 
-/// What the operator chose for one web chat.
+/// What one web chat is made of.
 #[derive(Clone, Debug)]
 pub struct WebchatSettings {
-    /// Its name: `main` of `webchat.main`. Not one of [`RESERVED_NAMES`].
+    /// Its name: `main` of `webchat.main`. Not one of its section's reserved names.
     pub name: String,
-    /// Who may use it.
+    /// What the operator configured.
+    pub section: WebchatSection,
+    /// Who may use it, with the section's token, made where it is to be generated.
     pub access: Access,
-    /// What stands at the top of the page.
-    pub title: String,
-    /// What an empty conversation says, as plain text.
-    pub greeting: String,
     /// Origins (`https://chat.example.org`) whose pages may open the socket besides the one that is asked
     /// for: needed only behind a proxy that changes `Host`.
     pub origins: Vec<String>,
@@ -97,11 +94,11 @@ impl WebchatAdapter {
     /// The web chat that `settings` describe; closed until it [runs](ChannelAdapter::run).
     #[must_use]
     pub fn new(settings: WebchatSettings) -> Self {
-        let WebchatSettings { name, access, title, greeting, origins, clock } = settings;
+        let WebchatSettings { name, section, access, origins, clock } = settings;
         Self {
             channel: ChannelId::new("webchat", &name),
-            title,
-            greeting,
+            title: section.title,
+            greeting: section.greeting,
             origins,
             door: Door::new(access, Arc::clone(&clock)),
             clock,

@@ -269,14 +269,13 @@ mod tests {
     use tower::ServiceExt as _;
 
     use super::*;
-    use crate::WebchatSettings;
+    use crate::{WebchatSection, WebchatSettings};
 
     fn chat(name: &str, access: Access) -> Arc<WebchatAdapter> {
         Arc::new(WebchatAdapter::new(WebchatSettings {
             name: name.to_owned(),
+            section: WebchatSection { title: "Chat <script>".to_owned(), ..WebchatSection::default() },
             access,
-            title: "Chat <script>".to_owned(),
-            greeting: String::new(),
             origins: vec![],
             clock: Arc::new(SystemClock),
         }))

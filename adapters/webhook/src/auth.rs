@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use hmac::{Hmac, Mac};
+use rejoinder_config::Secret;
 use rejoinder_core::{Timestamp, TurnId};
 use rejoinder_kit::Problem;
 use secrecy::{ExposeSecret, SecretString};
@@ -60,8 +61,8 @@ impl Auth {
     /// When nothing is asked of them, or a secret is unusable.
     pub(crate) fn new(settings: &WebhookSettings) -> Result<Self, SettingsError> {
         let token = filled(settings.token.as_ref(), "token")?;
-        let signing_secret = filled(settings.signing_secret.as_ref(), "signing_secret")?;
-        let hub_secret = filled(settings.hub_secret.as_ref(), "hub_secret")?;
+        let signing_secret = filled(settings.section.signing_secret.as_ref().map(Secret::get), "signing_secret")?;
+        let hub_secret = filled(settings.section.hub_secret.as_ref().map(Secret::get), "hub_secret")?;
         signing_secret.or(hub_secret).or(token).ok_or(SettingsError::Open)?;
         Ok(Self {
             token: token.map(|token| digest(token.trim())),

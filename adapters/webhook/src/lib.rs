@@ -48,10 +48,12 @@ mod quoted;
 mod result_key;
 mod result_url;
 mod routes;
+mod section;
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use rejoinder_config::Size;
 use rejoinder_core::{
     Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError,
     Intake, Receipt, SharedClock, Timestamp,
@@ -66,33 +68,23 @@ pub use self::{
     openapi::openapi,
     result_key::ResultKeys,
     routes::{FormerHooks, router},
+    section::WebhookSection,
 };
 
-/// The largest body that a hook takes when nothing else is configured, in bytes.
-pub const DEFAULT_BODY_LIMIT: usize = 1024 * 1024;
-
-/// One hook, as the operator configured it. At least one of the three secrets of callers must be there.
+/// What one hook is made of.
 pub struct WebhookSettings {
     /// Its name: `siri` of `/hooks/siri` and `webhook.siri`.
     pub name: String,
-    /// What a caller shows as `Authorization: Bearer …`.
+    /// What the operator configured. At least one of the three secrets of callers must be there.
+    pub section: WebhookSection,
+    /// The section's token, made where it is to be generated.
     pub token: Option<SecretString>,
-    /// The key of Standard Webhooks signatures: `whsec_` and base64.
-    pub signing_secret: Option<SecretString>,
-    /// The key of `X-Hub-Signature-256`.
-    pub hub_secret: Option<SecretString>,
     /// What opens a result for a caller who does not show the token.
     pub result_keys: ResultKeys,
-    /// How long a caller is kept waiting at most, and when it does not say; zero: nobody waits.
-    pub wait: Duration,
-    /// The largest body, in bytes.
+    /// The largest body, in bytes, where the section names none.
     pub body_limit: usize,
-    /// The conversation of callers that name neither one nor a sender.
-    pub conversation: Option<String>,
     /// Where the gateway is reached from outside, for the addresses of results.
     pub public_url: Option<Url>,
-    /// Where answers are posted as well.
-    pub callback: Option<CallbackSettings>,
     /// The clock.
     pub clock: SharedClock,
     /// What callbacks are posted with. It must not follow redirects (`redirect::Policy::none()`): an answer
@@ -101,14 +93,6 @@ pub struct WebhookSettings {
     /// Cancelled when callers that still wait must be answered with what there is: at the end of a soft
     /// shutdown's drain.
     pub hang_up: CancellationToken,
-}
-
-/// Where a hook's answers are posted as well.
-pub struct CallbackSettings {
-    /// Where.
-    pub url: Url,
-    /// The key that posts are signed with: `whsec_` and base64.
-    pub secret: SecretString,
 }
 
 /// Why a hook cannot be made.
@@ -154,17 +138,16 @@ impl WebhookAdapter {
     /// When a caller could not be told from anybody else, or a secret is unusable.
     pub fn new(settings: WebhookSettings) -> Result<Self, SettingsError> {
         let auth = Auth::new(&settings)?;
-        let WebhookSettings {
-            name, wait, body_limit, conversation, public_url, callback, clock, http, hang_up, ..
-        } = settings;
+        let callback = Callback::of(&settings)?;
+        let WebhookSettings { name, section, body_limit, public_url, clock, hang_up, .. } = settings;
         Ok(Self {
             channel: ChannelId::new("webhook", &name),
             auth,
-            wait,
-            body_limit,
-            conversation,
+            wait: section.wait,
+            body_limit: section.body_limit.map_or(body_limit, Size::bytes),
+            conversation: section.conversation,
             urls: ResultUrls::new(&name, public_url.as_ref()),
-            callback: callback.map(|callback| Callback::new(&callback, Arc::clone(&clock), http)).transpose()?,
+            callback,
             clock,
             hang_up,
             counters: Counters::new(name),

@@ -3,7 +3,7 @@
 //! The post is signed as [Standard Webhooks](https://www.standardwebhooks.com) has it, and its `webhook-id`
 //! is the delivery's id: a receiver that sees it again has it already.
 
-use std::{error::Error as _, time::Duration};
+use std::{error::Error as _, sync::Arc, time::Duration};
 
 use jiff::fmt::rfc2822;
 use rejoinder_core::{Action, Delivery, DeliveryError, Receipt, Scope, SharedClock, SignalKind, Timestamp, Via};
@@ -11,12 +11,11 @@ use reqwest::{
     Client, StatusCode,
     header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER},
 };
-use secrecy::ExposeSecret;
 use standardwebhooks::{HEADER_WEBHOOK_ID, HEADER_WEBHOOK_SIGNATURE, HEADER_WEBHOOK_TIMESTAMP, Webhook};
 use url::Url;
 
 use crate::{
-    CallbackSettings, SettingsError,
+    SettingsError, WebhookSettings,
     answer::{Answer, Fallback, Posted},
     auth,
 };
@@ -39,9 +38,14 @@ pub(crate) struct Callback {
 }
 
 impl Callback {
-    pub(crate) fn new(settings: &CallbackSettings, clock: SharedClock, http: Client) -> Result<Self, SettingsError> {
-        let signer = auth::signer(settings.secret.expose_secret(), "callback_secret")?;
-        Ok(Self { url: settings.url.clone(), signer, clock, http })
+    /// The callback of the hook that `settings` describe, where it has one.
+    pub(crate) fn of(settings: &WebhookSettings) -> Result<Option<Self>, SettingsError> {
+        let WebhookSettings { section, clock, http, .. } = settings;
+        let Some((url, secret)) = section.callback_url.as_ref().zip(section.callback_secret.as_ref()) else {
+            return Ok(None);
+        };
+        let signer = auth::signer(secret.expose(), "callback_secret")?;
+        Ok(Some(Self { url: url.clone(), signer, clock: Arc::clone(clock), http: http.clone() }))
     }
 
     pub(crate) async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use rejoinder_core::{Cause, ChatKind, Ladder, Rung};
 use serde::{Deserialize, Serialize};
 
 use super::{check_scope, templates::scopes};
@@ -43,75 +44,22 @@ pub struct Rungs {
     pub unreadable: Option<Vec<Rung>>,
 }
 
-/// One thing to try.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Rung {
-    /// Another agent is run on the same turn.
-    Handoff(String),
-    /// A question of `[guard.clarify]` is asked.
-    Clarify(String),
-    /// A template of `[guard.templates]` is said.
-    Say(String),
-    /// An emoji is put on the person's message.
-    React(String),
-}
+/// The kinds of chats, in the order of the manual.
+const CHATS: [ChatKind; 2] = [ChatKind::Direct, ChatKind::Group];
 
-/// The kind of chat that a ladder is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Chat {
-    /// With one person.
-    Direct,
-    /// With several.
-    Group,
-}
-
-impl Chat {
-    const ALL: [Self; 2] = [Self::Direct, Self::Group];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Direct => "direct",
-            Self::Group => "group",
-        }
-    }
-}
-
-/// Why a turn needs a fallback.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// The agent ended without a signal, or chose silence.
-    Silent,
-    /// The agent failed.
-    Error,
-    /// The hard deadline passed.
-    Timeout,
-    /// The platform refused the agent's answer.
-    Refused,
-    /// The turn could not be read.
-    Unreadable,
-}
-
-impl Cause {
-    /// Every cause.
-    pub const ALL: [Self; 5] = [Self::Silent, Self::Error, Self::Timeout, Self::Refused, Self::Unreadable];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Silent => "silent",
-            Self::Error => "error",
-            Self::Timeout => "timeout",
-            Self::Refused => "refused",
-            Self::Unreadable => "unreadable",
-        }
+/// As the configuration names it.
+const fn name_of(chat: ChatKind) -> &'static str {
+    match chat {
+        ChatKind::Direct => "direct",
+        ChatKind::Group => "group",
     }
 }
 
 impl Chats {
-    const fn rungs(&self, chat: Chat) -> &Rungs {
+    const fn rungs(&self, chat: ChatKind) -> &Rungs {
         match chat {
-            Chat::Direct => &self.direct,
-            Chat::Group => &self.group,
+            ChatKind::Direct => &self.direct,
+            ChatKind::Group => &self.group,
         }
     }
 }
@@ -137,16 +85,23 @@ impl Ladders {
     /// What is tried on `channel` (`webhook.siri`) in such a chat for such a cause: as the channel's own
     /// ladder has it, or else its platform's, or else the default one.
     #[must_use]
-    pub fn rungs(&self, channel: &str, chat: Chat, cause: Cause) -> &[Rung] {
+    pub fn rungs(&self, channel: &str, chat: ChatKind, cause: Cause) -> &[Rung] {
         scopes(channel)
             .chain([EVERYWHERE])
             .find_map(|scope| self.0.get(scope)?.rungs(chat).get(cause))
             .unwrap_or_default()
     }
 
-    fn all(&self) -> impl Iterator<Item = (&str, Chat, Cause, &[Rung])> {
+    /// All of that for `channel`.
+    pub(super) fn ladder(&self, channel: &str, chat: ChatKind) -> Ladder {
+        Cause::ALL
+            .into_iter()
+            .fold(Ladder::empty(), |ladder, cause| ladder.with(cause, self.rungs(channel, chat, cause).to_vec()))
+    }
+
+    fn all(&self) -> impl Iterator<Item = (&str, ChatKind, Cause, &[Rung])> {
         self.0.iter().flat_map(|(scope, chats)| {
-            Chat::ALL.into_iter().flat_map(move |chat| {
+            CHATS.into_iter().flat_map(move |chat| {
                 Cause::ALL
                     .into_iter()
                     .filter_map(move |cause| Some((scope.as_str(), chat, cause, chats.rungs(chat).get(cause)?)))
@@ -165,7 +120,7 @@ impl Ladders {
             check_scope("ladder", scope, checks);
         }
         for (scope, chat, cause, rungs) in self.all() {
-            let list = checks.key(&["ladder", scope, chat.as_str(), cause.as_str()]);
+            let list = checks.key(&["ladder", scope, name_of(chat), cause.as_str()]);
             if rungs.is_empty() {
                 let what = "is empty: name at least one rung, or a turn that is owed an answer would get none";
                 checks.wrong(list.clone(), what);

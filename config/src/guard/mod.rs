@@ -9,11 +9,11 @@ use std::{
     time::Duration,
 };
 
+use rejoinder_core::{ChatKind, LateAnswer, OnUnknown, Policy, Question};
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    clarify::Question,
-    ladder::{Cause, Chat, Chats, Ladders, Rung, Rungs},
+    ladder::{Chats, Ladders, Rungs},
     templates::{TEMPLATES, Template, Templates},
 };
 use crate::{
@@ -57,27 +57,21 @@ pub struct Guard {
     pub templates: Templates,
 }
 
-/// What becomes of an answer that comes after a fallback was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LateAnswer {
-    /// It is sent as well, linked to the turn.
-    Deliver,
-    /// It is kept with the turn and not sent.
-    Record,
-}
-
-/// What becomes of a message that the platform may or may not have accepted, where sending it again
-/// could show it twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OnUnknown {
-    /// It is sent again as it was, once.
-    Resend,
-    /// It is sent again with a label that says so, once.
-    Label,
-    /// It is not sent again; a person decides.
-    Hold,
+impl Guard {
+    /// What holds on `channel` (`webhook.siri`), which may have its own way with what may have arrived or not.
+    #[must_use]
+    pub fn policy(&self, channel: &str, chat: ChatKind, on_unknown: Option<OnUnknown>) -> Policy {
+        Policy {
+            soft_deadline: self.soft_deadline,
+            hard_deadline: self.hard_deadline,
+            max_runs: self.max_runs,
+            max_deferrals: self.max_deferrals,
+            max_defer: self.max_defer,
+            late_answer: self.late_answer,
+            on_unknown: on_unknown.unwrap_or(self.on_unknown),
+            ladder: self.ladder.ladder(channel, chat),
+        }
+    }
 }
 
 impl Section for Guard {
@@ -93,7 +87,7 @@ impl Section for Guard {
         let questions: BTreeSet<String> = self.clarify.keys().cloned().collect();
         self.ladder.check(&questions, &self.templates.names(), checks);
         for (name, question) in &self.clarify {
-            question.check(name, checks);
+            clarify::check(name, question, checks);
         }
         self.templates.check(&self.ladder.templates(), checks);
     }

@@ -17,7 +17,7 @@ use crate::Machine;
 #[case::unknown_section("[sever]\ndrain = \"1s\"", "`sever` is unknown: did you mean `server`? (rejoinder.toml:1)")]
 #[case::a_value_for_a_table("server = 5", "`server` must be a table, not a number (rejoinder.toml:1)")]
 #[case::two_agents_of_one_name(
-    "[agents.main]\nkind = \"front-desk\"\n\n[agents.main]\nkind = \"openai\"",
+    "[agents.main]\nkind = \"front-desk\"\n\n[agents.main]\nkind = \"robot\"",
     "`agents.main` is there twice: rename or remove one of them (rejoinder.toml:4)"
 )]
 #[case::two_agents_of_one_name_in_one_line(
@@ -62,7 +62,7 @@ use crate::Machine;
     "`admin.token` is empty: the file `empty` holds nothing (rejoinder.toml:2)"
 )]
 #[case::an_api_key_cannot_be_made(
-    "[agents.main]\nkind = \"openai\"\nbase_url = \"http://x\"\nmodel = \"x\"\napi_key = { generate = true }",
+    "[agents.main]\nkind = \"robot\"\nbase_url = \"http://x\"\nmodel = \"x\"\napi_key = { generate = true }",
     "`agents.main.api_key` must be text in quotes, `{ env = \"NAME\" }` or `{ file = \"path\" }` (rejoinder.toml:5)"
 )]
 #[case::a_slip_in_a_choice(
@@ -74,60 +74,36 @@ use crate::Machine;
     "`log.level` must be one of `error`, `warn`, `info`, `debug` or `trace`, not a number (rejoinder.toml:2)"
 )]
 #[case::a_platform_that_is_not_in_this_build(
-    "[channels.pager.main]\ntoken = \"t\"",
-    "`channels.pager` names a platform that this build does not have: it has `discord`, `matrix`, `telegram`, `webchat` and `webhook` (rejoinder.toml:1)"
+    "[channels.semaphore.main]\ntoken = \"t\"",
+    "`channels.semaphore` names a platform that this build does not have: it has `hook` and `page` (rejoinder.toml:1)"
+)]
+#[case::a_platform_that_was_left_out(
+    "[channels.smoke.main]\ntoken = \"t\"\n[guard.templates.smoke]\nlate = \"x\"",
+    "`channels.smoke` names a platform that this build does not have: take it out, or build with the feature `smoke` (rejoinder.toml:1)"
+)]
+#[case::a_group_among_people(
+    "[channels.page.main]\nallow_from = [\"-5\"]",
+    "`channels.page.main.allow_from[0]` is a group: groups belong into group_allow_from (rejoinder.toml:2)"
 )]
 #[case::a_slip_in_a_platform(
-    "[channels.webhok.siri]\ntoken = \"t\"",
-    "`channels.webhok` names a platform that this build does not have: it has `discord`, `matrix`, `telegram`, `webchat` and `webhook` (did you mean `webhook`?) (rejoinder.toml:1)"
+    "[channels.hok.siri]\ntoken = \"t\"",
+    "`channels.hok` names a platform that this build does not have: it has `hook` and `page` (did you mean `hook`?) (rejoinder.toml:1)"
 )]
 #[case::a_name_that_cannot_be_one(
-    "[channels.webhook.Siri]\ntoken = \"t\"",
-    "`channels.webhook.Siri` has a name that cannot be used: use a-z, 0-9, `_` and `-`, 64 characters at most (rejoinder.toml:1)"
+    "[channels.hook.Siri]\ntoken = \"t\"",
+    "`channels.hook.Siri` has a name that cannot be used: use a-z, 0-9, `_` and `-`, 64 characters at most (rejoinder.toml:1)"
 )]
 #[case::a_name_that_is_taken(
-    "[channels.webchat.ws]",
-    "`channels.webchat.ws` has a name that is taken: choose another (rejoinder.toml:1)"
-)]
-#[case::an_open_hook(
-    "[channels.webhook.siri]\nwait = \"5s\"",
-    "`channels.webhook.siri.token` must be set, or `signing_secret`, or `hub_secret`: a hook is never open (`token = { generate = true }` makes a token) (rejoinder.toml:1)"
+    "[channels.page.ws]",
+    "`channels.page.ws` has a name that is taken: choose another (rejoinder.toml:1)"
 )]
 #[case::a_wait_that_is_too_long(
-    "[channels.webhook.siri]\ntoken = \"t\"\nwait = \"11m\"",
-    "`channels.webhook.siri.wait` must be from 0s to 10m, not 11m (rejoinder.toml:3)"
-)]
-#[case::a_signing_secret_that_is_none(
-    "[channels.webhook.siri]\nsigning_secret = \"abc\"",
-    "`channels.webhook.siri.signing_secret` must be \"whsec_\" and a key in base64, as Standard Webhooks has them (rejoinder.toml:2)"
-)]
-#[case::an_unsigned_callback(
-    "[channels.webhook.siri]\ntoken = \"t\"\ncallback_url = \"http://127.0.0.1/\"",
-    "`channels.webhook.siri.callback_secret` must be set: what is posted to callback_url is signed with it (rejoinder.toml:1)"
-)]
-#[case::a_callback_secret_for_nothing(
-    "[channels.webhook.siri]\ntoken = \"t\"\ncallback_secret = \"whsec_AAAA\"",
-    "`channels.webhook.siri.callback_secret` is not used without `callback_url`: set that, or take this out (rejoinder.toml:3)"
-)]
-#[case::a_callback_that_is_not_http(
-    "[channels.webhook.siri]\ntoken = \"t\"\ncallback_url = \"ftp://host/\"",
-    "`channels.webhook.siri.callback_url` must be a URL that begins with http:// or https://, not \"ftp://host/\" (rejoinder.toml:3)"
-)]
-#[case::a_chat_page_for_all_without_a_token(
-    "[channels.webchat.main]\naccess = \"token\"",
-    "`channels.webchat.main.token` must be set: access is \"token\" (`{ generate = true }` makes one) (rejoinder.toml:1)"
-)]
-#[case::a_token_that_nobody_asks_for(
-    "[channels.webchat.main]\ntoken = \"t\"",
-    "`channels.webchat.main.token` is not asked for while access is \"loopback\": set access = \"token\", or take the token out (rejoinder.toml:2)"
-)]
-#[case::an_access_that_there_is_not(
-    "[channels.webchat.main]\naccess = \"public\"",
-    "`channels.webchat.main.access` must be `loopback` or `token`, not `public` (rejoinder.toml:2)"
+    "[channels.hook.siri]\ntoken = \"t\"\nwait = \"11m\"",
+    "`channels.hook.siri.wait` must be from 0s to 10m, not 11m (rejoinder.toml:3)"
 )]
 #[case::a_channel_for_an_agent_that_is_not_there(
-    "[channels.webhook.siri]\ntoken = \"t\"\nagent = \"front-dsk\"",
-    "`channels.webhook.siri.agent` names the agent `front-dsk`, which does not exist: did you mean `front-desk`? (rejoinder.toml:3)"
+    "[channels.hook.siri]\ntoken = \"t\"\nagent = \"front-dsk\"",
+    "`channels.hook.siri.agent` names the agent `front-dsk`, which does not exist: did you mean `front-desk`? (rejoinder.toml:3)"
 )]
 #[case::an_agent_with_the_gateways_own_name(
     "[agents.main]\nkind = \"front-desk\"\n[agents.gateway]\nkind = \"front-desk\"\n[routing]\ndefault_agent = \"gateway\"",
@@ -135,11 +111,11 @@ use crate::Machine;
 )]
 #[case::an_agent_of_no_kind(
     "[agents.main]\nmodel = \"x\"",
-    "`agents.main.kind` must be set: `front-desk` or `openai` (rejoinder.toml:1)"
+    "`agents.main.kind` must be set: `front-desk` or `robot` (rejoinder.toml:1)"
 )]
 #[case::an_agent_of_an_unknown_kind(
-    "[agents.main]\nkind = \"openia\"",
-    "`agents.main.kind` must be `front-desk` or `openai`, not `openia` (did you mean `openai`?) (rejoinder.toml:2)"
+    "[agents.main]\nkind = \"robto\"",
+    "`agents.main.kind` must be `front-desk` or `robot`, not `robto` (did you mean `robot`?) (rejoinder.toml:2)"
 )]
 #[case::a_key_for_the_front_desk(
     "[agents.main]\nkind = \"front-desk\"\nmodel = \"x\"",
@@ -174,16 +150,16 @@ use crate::Machine;
     "`guard.hard_deadline` must be longer than guard.soft_deadline: set that too, to less or to \"off\" (rejoinder.toml:2)"
 )]
 #[case::a_ladder_for_a_platform_that_is_not_in_this_build(
-    "[guard.ladder.pager.direct]\nsilent = [{ say = \"silent\" }]",
-    "`guard.ladder.pager` is for no platform of this build and no channel: there are `discord`, `matrix`, `telegram`, `webchat`, `webhook`, `webchat.main` and `webhook.default` (rejoinder.toml:1)"
+    "[guard.ladder.semaphore.direct]\nsilent = [{ say = \"silent\" }]",
+    "`guard.ladder.semaphore` is for no platform of this build and no channel: there are `hook`, `page`, `smoke`, `hook.default` and `page.main` (rejoinder.toml:1)"
 )]
 #[case::a_kind_of_chat_that_there_is_not(
-    "[guard.ladder.webchat.dierct]\nsilent = [{ say = \"silent\" }]",
-    "`guard.ladder.webchat.dierct` is unknown: did you mean `direct`? (rejoinder.toml:1)"
+    "[guard.ladder.page.dierct]\nsilent = [{ say = \"silent\" }]",
+    "`guard.ladder.page.dierct` is unknown: did you mean `direct`? (rejoinder.toml:1)"
 )]
 #[case::a_cause_that_there_is_not(
-    "[guard.ladder.webchat.direct]\nslient = [{ say = \"silent\" }]",
-    "`guard.ladder.webchat.direct.slient` is unknown: did you mean `silent`? (rejoinder.toml:2)"
+    "[guard.ladder.page.direct]\nslient = [{ say = \"silent\" }]",
+    "`guard.ladder.page.direct.slient` is unknown: did you mean `silent`? (rejoinder.toml:2)"
 )]
 fn a_mistake_is_named_with_its_key_file_and_line(#[case] toml: &str, #[case] said: &str) {
     let machine = Machine::with_toml(toml).with_file("empty", "\n").with_environment(&[("SET_TO_NOTHING", "")]);
@@ -201,14 +177,13 @@ drain = "20 parsecs"
 request_timeout = 20
 colour = "blue"
 
-[channels.webhook.siri]
+[channels.hook.siri]
 token = ""
 wiat = "5s"
 
 [agents.main]
-kind = "openai"
+kind = "robot"
 modle = "llama3.1"
-temperature = 3
 max_tokens = 0
 
 [routing]
@@ -228,29 +203,29 @@ late_answer = "drop"
       config key `server.drain` must be a duration such as "250ms", "20s", "10m" or "1h30m", not "20 parsecs" (rejoinder.toml:4)
       config key `server.request_timeout` must be a duration such as "250ms", "20s", "10m" or "1h30m", not 20 (rejoinder.toml:5)
       config key `server.colour` is unknown; known here: `listen`, `public_url`, `body_limit`, `request_timeout`, `drain` and `connections_per_peer` (rejoinder.toml:6)
-      config key `channels.webhook.siri.token` is empty (rejoinder.toml:9)
-      config key `channels.webhook.siri.wiat` is unknown: did you mean `wait`? (rejoinder.toml:10)
+      config key `channels.hook.siri.token` is empty (rejoinder.toml:9)
+      config key `channels.hook.siri.wiat` is unknown: did you mean `wait`? (rejoinder.toml:10)
       config key `agents.main.base_url` must be set (rejoinder.toml:12)
+      config key `agents.main.model` must be set (rejoinder.toml:12)
       config key `agents.main.modle` is unknown: did you mean `model`? (rejoinder.toml:14)
-      config key `agents.main.temperature` must be a number from 0 to 2, not 3 (rejoinder.toml:15)
-      config key `agents.main.max_tokens` must be a whole number from 1 to 1000000, not 0 (rejoinder.toml:16)
-      config key `routing.default_agent` names the agent `mian`, which does not exist: did you mean `main`? (rejoinder.toml:19)
-      config key `guard.soft_deadline` must be from 10ms to 24h, not -5s (rejoinder.toml:22)
-      config key `guard.max_runs` must be a whole number from 1 to 100, not -1 (rejoinder.toml:23)
-      config key `guard.late_answer` must be `deliver` or `record`, not `drop` (rejoinder.toml:24)
+      config key `agents.main.max_tokens` must be a whole number from 1 to 1000000, not 0 (rejoinder.toml:15)
+      config key `routing.default_agent` names the agent `mian`, which does not exist: did you mean `main`? (rejoinder.toml:18)
+      config key `guard.soft_deadline` must be from 10ms to 24h, not -5s (rejoinder.toml:21)
+      config key `guard.max_runs` must be a whole number from 1 to 100, not -1 (rejoinder.toml:22)
+      config key `guard.late_answer` must be `deliver` or `record`, not `drop` (rejoinder.toml:23)
     "#);
 }
 
 #[test]
 fn every_rung_that_leads_nowhere_is_named() {
     let wrong_names = Machine::with_toml(
-        r#"[guard.ladder.webchat.direct]
+        r#"[guard.ladder.page.direct]
 silent = [{ handoff = "boss" }, { clarify = "what" }, { say = "silnt" }, { react = "ok" }]
 error = []
 "#,
     );
     let wrong_shapes = Machine::with_toml(
-        r#"[guard.ladder.webchat.direct]
+        r#"[guard.ladder.page.direct]
 silent = [{ say = "silent", react = "👀" }]
 error = [{ shout = "failed" }]
 timeout = "late"
@@ -260,18 +235,18 @@ refused = ["say"]
 
     insta::assert_snapshot!(wrong_names.errors(), @r#"
     5 problems in the configuration:
-      config key `guard.ladder.webchat.direct.silent[0].handoff` names the agent `boss`, which does not exist: there is only `front-desk` (rejoinder.toml:2)
-      config key `guard.ladder.webchat.direct.silent[1].clarify` names the question `what`, which does not exist: there is only `what_next` (rejoinder.toml:2)
-      config key `guard.ladder.webchat.direct.silent[2].say` names the template `silnt`, which does not exist: did you mean `silent`? (rejoinder.toml:2)
-      config key `guard.ladder.webchat.direct.silent[3].react` must be one emoji (rejoinder.toml:2)
-      config key `guard.ladder.webchat.direct.error` is empty: name at least one rung, or a turn that is owed an answer would get none (rejoinder.toml:3)
+      config key `guard.ladder.page.direct.silent[0].handoff` names the agent `boss`, which does not exist: there is only `front-desk` (rejoinder.toml:2)
+      config key `guard.ladder.page.direct.silent[1].clarify` names the question `what`, which does not exist: there is only `what_next` (rejoinder.toml:2)
+      config key `guard.ladder.page.direct.silent[2].say` names the template `silnt`, which does not exist: did you mean `silent`? (rejoinder.toml:2)
+      config key `guard.ladder.page.direct.silent[3].react` must be one emoji (rejoinder.toml:2)
+      config key `guard.ladder.page.direct.error` is empty: name at least one rung, or a turn that is owed an answer would get none (rejoinder.toml:3)
     "#);
     insta::assert_snapshot!(wrong_shapes.errors(), @r#"
     4 problems in the configuration:
-      config key `guard.ladder.webchat.direct.silent[0]` must name exactly one of `handoff`, `clarify`, `say` or `react`, not 2 of them (rejoinder.toml:2)
-      config key `guard.ladder.webchat.direct.error[0]` must be one of `handoff`, `clarify`, `say` or `react`, not `shout` (rejoinder.toml:3)
-      config key `guard.ladder.webchat.direct.timeout` must be a list, not text (rejoinder.toml:4)
-      config key `guard.ladder.webchat.direct.refused[0]` needs a value: write it as `{ name = "value" }` (rejoinder.toml:5)
+      config key `guard.ladder.page.direct.silent[0]` must name exactly one of `handoff`, `clarify`, `say` or `react`, not 2 of them (rejoinder.toml:2)
+      config key `guard.ladder.page.direct.error[0]` must be one of `handoff`, `clarify`, `say` or `react`, not `shout` (rejoinder.toml:3)
+      config key `guard.ladder.page.direct.timeout` must be a list, not text (rejoinder.toml:4)
+      config key `guard.ladder.page.direct.refused[0]` needs a value: write it as `{ name = "value" }` (rejoinder.toml:5)
     "#);
 }
 
@@ -298,9 +273,9 @@ choices = [1, 2]
         r#"[guard.templates]
 flaied = "x"
 late = ""
-[guard.templates.webhok]
+[guard.templates.hok]
 late = "x"
-[guard.templates.webhook]
+[guard.templates.hook]
 laet = "x"
 "#,
     );
@@ -321,8 +296,8 @@ laet = "x"
     4 problems in the configuration:
       config key `guard.templates.flaied` is not said by the gateway nor by any ladder: did you mean `failed`? (rejoinder.toml:2)
       config key `guard.templates.late` is empty: a person would be shown nothing (rejoinder.toml:3)
-      config key `guard.templates.webhok` is for no platform of this build and no channel: did you mean `webhook`? (rejoinder.toml:4)
-      config key `guard.templates.webhook.laet` is unknown: did you mean `late`? (rejoinder.toml:7)
+      config key `guard.templates.hok` is for no platform of this build and no channel: did you mean `hook`? (rejoinder.toml:4)
+      config key `guard.templates.hook.laet` is unknown: did you mean `late`? (rejoinder.toml:7)
     "#);
 }
 

@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use rejoinder_config::{Agent, LogFormat, Token};
+use rejoinder_config::{LogFormat, Token};
 use secrecy::ExposeSecret;
 
-use crate::Machine;
+use crate::{
+    Machine,
+    sections::{Hook, Page, Robot},
+};
 
 #[test]
 fn a_variable_overrides_the_file() {
@@ -26,7 +29,7 @@ fn a_variable_holds_toml_or_else_text() {
             ("REJOINDER__LOG__FORMAT", "json"),
             ("REJOINDER__GUARD__SOFT_DEADLINE", "\"5s\""),
             ("REJOINDER__GUARD__CLARIFY__WHAT_NEXT__CHOICES", "[\"Yes\", \"No\"]"),
-            ("REJOINDER__CHANNELS__WEBCHAT__MAIN__TITLE", "42"),
+            ("REJOINDER__CHANNELS__PAGE__MAIN__TITLE", "42"),
         ])
         .config();
 
@@ -34,14 +37,14 @@ fn a_variable_holds_toml_or_else_text() {
     assert_eq!(config.log.format, LogFormat::Json);
     assert_eq!(config.guard.soft_deadline, Some(Duration::from_secs(5)));
     assert_eq!(config.guard.clarify["what_next"].choices, ["Yes", "No"]);
-    assert_eq!(config.channels.webchat["main"].title, "42");
+    assert_eq!(config.channels.of::<Page>().next().expect("it is there").1.title, "42");
 }
 
 #[test]
 fn a_token_that_looks_like_a_number_is_the_text_that_was_given() {
     let config = Machine::new()
         .with_environment(&[
-            ("REJOINDER__CHANNELS__WEBHOOK__DEFAULT__TOKEN", "0012"),
+            ("REJOINDER__CHANNELS__HOOK__DEFAULT__TOKEN", "0012"),
             ("REJOINDER__ADMIN__TOKEN", "1979-05-27"),
         ])
         .config();
@@ -50,7 +53,10 @@ fn a_token_that_looks_like_a_number_is_the_text_that_was_given() {
         Token::Given(secret) => secret.get().expose_secret().to_owned(),
         Token::Generate => panic!("a token was given"),
     };
-    assert_eq!(given(config.channels.webhook["default"].token.as_ref().expect("it has one")), "0012");
+    assert_eq!(
+        given(config.channels.of::<Hook>().next().expect("it is there").1.token.as_ref().expect("it has one")),
+        "0012"
+    );
     assert_eq!(given(&config.admin.token), "1979-05-27");
 }
 
@@ -67,34 +73,36 @@ fn a_secret_may_be_referred_to_from_a_variable() {
 
 #[test]
 fn a_default_channel_is_adjusted_by_a_variable_and_the_others_stay() {
-    let config = Machine::new().with_environment(&[("REJOINDER__CHANNELS__WEBHOOK__DEFAULT__WAIT", "5s")]).config();
+    let config = Machine::new().with_environment(&[("REJOINDER__CHANNELS__HOOK__DEFAULT__WAIT", "5s")]).config();
 
-    assert_eq!(config.channels.webhook["default"].wait, Duration::from_secs(5));
-    assert!(config.channels.webchat.contains_key("main"));
+    assert_eq!(config.channels.of::<Hook>().next().expect("it is there").1.wait, Duration::from_secs(5));
+    assert_eq!(config.channels.of::<Page>().count(), 1);
 }
 
 #[test]
 fn an_agent_from_variables_alone_is_the_one_that_answers() {
     let config = Machine::new()
         .with_environment(&[
-            ("REJOINDER__AGENTS__MAIN__KIND", "openai"),
+            ("REJOINDER__AGENTS__MAIN__KIND", "robot"),
             ("REJOINDER__AGENTS__MAIN__BASE_URL", "http://ollama:11434/v1"),
             ("REJOINDER__AGENTS__MAIN__MODEL", "llama3.1"),
         ])
         .config();
 
     assert_eq!(config.routing.default_agent, "main");
-    assert!(matches!(&config.agents["main"], Agent::OpenAi(agent) if agent.model == "llama3.1"));
+    assert_eq!(config.agents["main"].section::<Robot>().expect("a robot").model, "llama3.1");
 }
 
 #[test]
 fn a_name_is_found_whatever_its_case_and_with_an_underscore_for_a_hyphen() {
-    let config = Machine::with_toml("[channels.webhook.front-door]\ntoken = \"t\"")
-        .with_environment(&[("Rejoinder__Channels__Webhook__Front_Door__Wait", "5s")])
+    let config = Machine::with_toml("[channels.hook.front-door]\ntoken = \"t\"")
+        .with_environment(&[("Rejoinder__Channels__Hook__Front_Door__Wait", "5s")])
         .config();
 
-    assert_eq!(config.channels.webhook["front-door"].wait, Duration::from_secs(5));
-    assert_eq!(config.channels.webhook.len(), 1);
+    assert_eq!(
+        config.channels.of::<Hook>().map(|(name, hook)| (name, hook.wait)).collect::<Vec<_>>(),
+        [("front-door", Duration::from_secs(5))]
+    );
 }
 
 #[test]

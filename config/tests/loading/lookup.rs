@@ -1,12 +1,12 @@
 //! Where the file is looked for.
 
-use rejoinder_config::ConfigSource;
+use rejoinder_config::{ConfigSource, testing};
 
 use crate::Machine;
 
-const SIRI: &str = "[channels.webhook.siri]\ntoken = \"t\"";
+const SIRI: &str = "[channels.hook.siri]\ntoken = \"t\"";
 
-fn source(machine: &Machine) -> ConfigSource {
+fn source(machine: &testing::Machine) -> ConfigSource {
     machine.load().expect("it is right").source
 }
 
@@ -17,7 +17,7 @@ fn file(path: impl Into<std::path::PathBuf>) -> ConfigSource {
 #[test]
 fn the_first_file_of_the_four_places_is_taken() {
     let mut machine = Machine::new();
-    let dir = machine.dir.path().to_owned();
+    let dir = machine.dir().to_owned();
     let home = dir.display().to_string();
     assert_eq!(source(&machine), ConfigSource::Defaults);
 
@@ -40,7 +40,7 @@ fn the_first_file_of_the_four_places_is_taken() {
 #[test]
 fn the_users_directory_is_where_xdg_says() {
     let machine = Machine::new().with_file("xdg/rejoinder/rejoinder.toml", SIRI);
-    let xdg = machine.dir.path().join("xdg");
+    let xdg = machine.dir().join("xdg");
     let machine = machine.with_environment(&[("HOME", "/nowhere"), ("XDG_CONFIG_HOME", &xdg.display().to_string())]);
 
     assert_eq!(source(&machine), file(xdg.join("rejoinder/rejoinder.toml")));

@@ -2,8 +2,11 @@
 
 use std::collections::HashSet;
 
+use serde::{Deserialize, Serialize};
+
 /// Who may write in direct chats.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum DirectPolicy {
     /// Those on the list. Where the list is empty, whoever writes is told that they are not on it.
     #[default]
@@ -15,7 +18,8 @@ pub enum DirectPolicy {
 }
 
 /// What is put before the agent in groups.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum GroupPolicy {
     /// What is directed at the agent: a mention, a reply to it, a command.
     #[default]

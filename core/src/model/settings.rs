@@ -1,4 +1,4 @@
-//! What the operator chose, as the core needs it. Built by `gateway/src/wiring.rs`.
+//! What the operator chose, as the core needs it. The gateway makes it of the configuration.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -6,6 +6,7 @@ use std::{
 };
 
 use rejoinder_guard::Policy;
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
 
 use crate::model::{
     access::Access,
@@ -14,14 +15,22 @@ use crate::model::{
 };
 
 /// A guided question.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
 pub struct Question {
     /// The question.
+    #[serde(rename = "question", deserialize_with = "filled")]
     pub text: String,
     /// What the person may pick from.
     pub choices: Vec<String>,
     /// Whether anyone in a group may pick, and not only who was asked.
+    #[serde(default)]
     pub anyone: bool,
+}
+
+fn filled<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if text.trim().is_empty() { Err(D::Error::custom("is empty")) } else { Ok(text) }
 }
 
 /// Everything the operator chose.

@@ -1,16 +1,12 @@
 //! `rejoinder doctor`: looks at everything that a running gateway needs, and says what to do.
 //!
 //! It changes nothing, writes to nobody, takes no update from a platform and puts no turn before an agent; so it can
-//! be used while a gateway runs. To add a check: a function in a file of `doctor/` that gives findings, and its line in
-//! `look`.
+//! be used while a gateway runs. What it looks at on a platform or of an agent is said in `platforms/` and `agents/`; to add
+//! another check: a function in a file of `doctor/` that gives findings, and its line in `look`.
 
-mod agents;
 mod data;
-mod discord;
 mod gateway;
-mod matrix;
 mod settings;
-mod telegram;
 
 use std::path::Path;
 
@@ -22,20 +18,27 @@ use serde::Serialize;
 
 use self::data::Database;
 use super::{Failure, Global, output};
-use crate::wiring;
+use crate::{
+    agents,
+    platforms::{self, Patient},
+    wiring,
+};
 
 #[derive(Debug, Args)]
-#[command(after_help = HELP)]
+#[command(after_help = help())]
 pub(super) struct Doctor {
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-const HELP: &str = "\
+fn help() -> String {
+    let names = platforms::names();
+    format!(
+        "\
 Each line is a finding: ok, warning or wrong, what it is about, what was found and what to do. It looks at the \
 configuration, the data directory, the database, the gateway (whether one runs or not), the agents, and the accounts \
-at Discord, Matrix and Telegram. Nothing is changed and nobody is written to. Who is asked has 10 seconds \
+at {names}. Nothing is changed and nobody is written to. Who is asked has 10 seconds \
 to answer, a homeserver 30.
 
 Run it as the gateway's user, with the gateway's --config and --data, and with the variables that the configuration \
@@ -45,11 +48,13 @@ Exit code: 0 when nothing is wrong (there may be warnings), 1 when something is.
 
 Examples:
   rejoinder doctor
-  rejoinder doctor --json | jq '.findings[] | select(.verdict != \"ok\")'";
+  rejoinder doctor --json | jq '.findings[] | select(.verdict != \"ok\")'"
+    )
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Verdict {
+pub(crate) enum Verdict {
     Ok,
     /// Somebody should know, and it may be meant so.
     Warning,
@@ -68,9 +73,9 @@ impl Verdict {
 
 /// What was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct Finding {
-    verdict: Verdict,
-    /// `config`, `data`, `database`, `gateway`, an agent (`agents.main`) or a channel (`telegram.main`).
+pub(crate) struct Finding {
+    pub(crate) verdict: Verdict,
+    /// `config`, `data`, `database`, `gateway`, an agent (`agents.main`) or a channel (`webhook.siri`).
     about: String,
     what: String,
     /// What to do about it.
@@ -82,25 +87,25 @@ impl Finding {
         Self { verdict, about: about.into(), what: one_line(what.as_ref()), advice: None }
     }
 
-    fn ok(about: impl Into<String>, what: impl AsRef<str>) -> Self {
+    pub(crate) fn ok(about: impl Into<String>, what: impl AsRef<str>) -> Self {
         Self::new(Verdict::Ok, about, what)
     }
 
-    fn warning(about: impl Into<String>, what: impl AsRef<str>) -> Self {
+    pub(crate) fn warning(about: impl Into<String>, what: impl AsRef<str>) -> Self {
         Self::new(Verdict::Warning, about, what)
     }
 
-    fn wrong(about: impl Into<String>, what: impl AsRef<str>) -> Self {
+    pub(crate) fn wrong(about: impl Into<String>, what: impl AsRef<str>) -> Self {
         Self::new(Verdict::Wrong, about, what)
     }
 
     /// The same, with what to do: a sentence.
-    fn so(mut self, advice: impl AsRef<str>) -> Self {
+    pub(crate) fn so(mut self, advice: impl AsRef<str>) -> Self {
         self.advice = Some(one_line(advice.as_ref()));
         self
     }
 
-    fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let Self { verdict, about, what, advice } = self;
         let (stop, advice) = match advice {
             Some(advice) if what.ends_with('.') => (" ", advice.as_str()),
@@ -186,17 +191,13 @@ async fn look(config: &Config, data_dir: &Path, report: &mut Report) -> Result<(
     let mut checks: FuturesOrdered<BoxFuture<'_, Vec<Finding>>> = FuturesOrdered::new();
     checks.push_back(async { data::look(data_dir, &database).await }.boxed());
     checks.push_back(gateway::look(wiring::listen(config), is_held).boxed());
-    for agent in wiring::agent_contacts(config) {
-        checks.push_back(agents::look(agent, &http).boxed());
+    for (name, agent) in &config.agents {
+        let is_default = *name == config.routing.default_agent;
+        checks.push_back(agents::kind_of(agent).checkup(name, agent, is_default, &http));
     }
-    for bot in wiring::discord_contacts(config) {
-        checks.push_back(discord::look(bot, &http).boxed());
-    }
-    for account in wiring::matrix_contacts(config, data_dir) {
-        checks.push_back(matrix::look(account, &http).boxed());
-    }
-    for bot in wiring::telegram_contacts(config) {
-        checks.push_back(telegram::look(bot, is_held, &http).boxed());
+    let patient = Patient { config, data_dir, http: &http, is_running: is_held };
+    for checkup in platforms::by_name().flat_map(|platform| platform.checkups(patient)) {
+        checks.push_back(checkup);
     }
     while let Some(findings) = checks.next().await {
         report.add(findings)?;
@@ -217,9 +218,9 @@ mod tests {
 
     #[test]
     fn a_finding_is_one_line_whatever_others_say() {
-        let finding = Finding::wrong("telegram.main", "it said:\n  \u{1b}[2Jno").so("Ask\nagain.");
+        let finding = Finding::wrong("webhook.siri", "it said:\n  \u{1b}[2Jno").so("Ask\nagain.");
 
-        assert_eq!(finding.line(), "wrong    telegram.main     it said: \u{fffd}[2Jno. Ask again.");
+        assert_eq!(finding.line(), "wrong    webhook.siri      it said: \u{fffd}[2Jno. Ask again.");
         assert_eq!(Finding::ok("config", "well.").so("Go on.").line(), "ok       config            well. Go on.");
     }
 }

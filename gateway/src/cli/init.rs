@@ -1,16 +1,11 @@
 //! `rejoinder init`: connects an agent, and bots.
 //!
-//! To add a platform whose bots have tokens: its file with a `Platform`, and its arguments in [`Init`]. One whose
-//! accounts are proved in other ways has an arm of its own in [`Account`].
+//! What it asks of a platform is said in `platforms/`.
 
 mod ask;
-mod bot;
-mod discord;
-mod matrix;
-#[cfg(all(test, any(feature = "discord", feature = "matrix", feature = "telegram")))]
+#[cfg(test)]
 mod script;
 mod secret;
-mod telegram;
 
 use std::{
     fmt::Write as _,
@@ -20,26 +15,29 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
-use clap::{Args, ValueEnum};
+use clap::{ArgMatches, Args, FromArgMatches, ValueEnum};
 use rejoinder_agents::{Found, Origin, Places, find_local};
 use secrecy::SecretString;
 use url::Url;
 
-use self::{
-    ask::{Ask, Terminal},
-    bot::{Connected, Given},
-    discord::DiscordArgs,
-    matrix::MatrixArgs,
-    telegram::TelegramArgs,
+use self::ask::Terminal;
+#[cfg(test)]
+pub(crate) use self::script::{Script, nowhere, read};
+pub(crate) use self::{
+    ask::Ask,
+    secret::{Read, SecretPlace, is_empty, variable},
 };
 use super::{Failure, Global, output};
-use crate::wiring;
+use crate::{
+    platforms::{self, Account, Platform, Setup},
+    wiring,
+};
 
 /// The variable that many programs take the key from.
 const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = examples())]
 pub(super) struct Init {
     /// The kind of agent; asked for on a terminal when it is not given
     #[arg(long, value_enum)]
@@ -54,11 +52,7 @@ pub(super) struct Init {
     #[arg(long, value_name = "NAME")]
     api_key_env: Option<String>,
     #[command(flatten)]
-    discord: DiscordArgs,
-    #[command(flatten)]
-    matrix: MatrixArgs,
-    #[command(flatten)]
-    telegram: TelegramArgs,
+    accounts: Options,
     /// Ask nothing: take the first agent that is found, or the front desk
     #[arg(long, short)]
     yes: bool,
@@ -67,7 +61,8 @@ pub(super) struct Init {
     force: bool,
 }
 
-const EXAMPLES: &str = "\
+fn examples() -> String {
+    let mut text = "\
 It looks for a server at $OPENAI_BASE_URL and for an Ollama on this machine, and offers what it finds. The file is
 ./rejoinder.toml, or what --config says.
 
@@ -75,10 +70,47 @@ Examples:
   rejoinder init
   rejoinder init --yes
   rejoinder init --agent openai --base-url http://127.0.0.1:11434/v1 --model llama3.1
-  rejoinder init --agent openai --base-url https://api.openai.com/v1 --model gpt-4.1-mini --api-key-env OPENAI_API_KEY
-  rejoinder init --yes --telegram-token-env TELEGRAM_BOT_TOKEN --telegram-allow @ada_l
-  rejoinder init --yes --discord-token-env DISCORD_BOT_TOKEN --discord-allow ada_l
-  rejoinder init --yes --matrix-user @agent:example.org --matrix-password-env MATRIX_PASSWORD --matrix-allow @ada:example.org";
+  rejoinder init --agent openai --base-url https://api.openai.com/v1 --model gpt-4.1-mini --api-key-env OPENAI_API_KEY"
+        .to_owned();
+    for (_, setup) in setups(platforms::all()) {
+        let _ = write!(text, "\n  {}", setup.example());
+    }
+    text
+}
+
+/// Those of them on which there are accounts to connect, and what is asked for one.
+fn setups(
+    platforms: impl Iterator<Item = &'static dyn Platform>,
+) -> impl Iterator<Item = (&'static dyn Platform, &'static dyn Setup)> {
+    platforms.filter_map(|platform| Some((platform, platform.setup()?)))
+}
+
+/// What the command line says of accounts: the options that the platforms name.
+#[derive(Clone, Debug)]
+struct Options(ArgMatches);
+
+impl FromArgMatches for Options {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self(matches.clone()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0 = matches.clone();
+        Ok(())
+    }
+}
+
+impl Args for Options {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        setups(platforms::by_name()).fold(command, |command, (platform, setup)| {
+            command.args(setup.options().into_iter().map(|option| option.help_heading(platform.name())))
+        })
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Kind {
@@ -95,74 +127,33 @@ enum Choice {
     OpenAi { base_url: Url, model: String, api_key_env: Option<String> },
 }
 
-/// What people find the agent under, on some platform.
-enum Account {
-    Bot(Connected),
-    Matrix(matrix::Connected),
-}
-
-impl Account {
-    /// Writes secrets that were typed in to their files, which only their owner can read.
-    fn keep_secrets(&self) -> Result<(), Failure> {
-        match self {
-            Self::Bot(bot) => bot.keep_token(),
-            Self::Matrix(account) => account.keep_secrets(),
-        }
-    }
-
-    /// Its section of the configuration.
-    fn section(&self) -> Result<String, Failure> {
-        match self {
-            Self::Bot(bot) => bot.section(),
-            Self::Matrix(account) => account.section(),
-        }
-    }
-
-    /// What whoever wrote it should know.
-    fn farewell(&self) -> String {
-        match self {
-            Self::Bot(bot) => bot.farewell(),
-            Self::Matrix(account) => account.farewell(),
-        }
-    }
-}
-
-/// What the command line says nothing of, and may be asked for.
-struct Missing<'a> {
-    bots: Vec<Given<'a>>,
-    matrix: Option<&'a MatrixArgs>,
-}
-
 impl Init {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let path = global.config.clone().unwrap_or_else(|| PathBuf::from("rejoinder.toml"));
         if path.exists() && !self.force {
             return Err(already_there(&path).into());
         }
-        let (mut accounts, mut missing) = (Vec::new(), Missing { bots: Vec::new(), matrix: None });
-        for given in [self.telegram.given(), self.discord.given()] {
-            match given.connect().await? {
-                Some(bot) => accounts.push(Account::Bot(bot)),
-                None => missing.bots.push(given),
+        let (mut accounts, mut missing) = (Vec::new(), Vec::new());
+        for (_, setup) in setups(platforms::all()) {
+            match setup.given(&self.accounts.0).await? {
+                Some(account) => accounts.push(account),
+                None => missing.push(setup),
             }
-        }
-        match self.matrix.connect().await? {
-            Some(account) => accounts.push(Account::Matrix(account)),
-            None => missing.matrix = Some(&self.matrix),
         }
         let (choice, asked) = self.choose(global, &missing).await?;
         accounts.extend(asked);
-        let sections = accounts.iter().map(Account::section).collect::<Result<String, _>>()?;
+        let sections: String = accounts.iter().map(|account| account.section.as_str()).collect();
         let text = configuration(&choice, &sections)?;
-        for account in &accounts {
-            account.keep_secrets()?;
+        for secret in accounts.iter().flat_map(|account| &account.secrets) {
+            secret.keep()?;
         }
         write(&path, &text, self.force)?;
         output::print(farewell(&path, &choice, &accounts))
     }
 
-    /// The agent and, where somebody can be asked for them, the accounts that are `missing`.
-    async fn choose(&self, global: &Global, missing: &Missing<'_>) -> Result<(Choice, Vec<Account>), Failure> {
+    /// The agent and, where somebody can be asked for them, the accounts that are `missing`: those that the command line
+    /// says nothing of.
+    async fn choose(&self, global: &Global, missing: &[&dyn Setup]) -> Result<(Choice, Vec<Account>), Failure> {
         match self.agent {
             Some(Kind::FrontDesk) => return Ok((Choice::FrontDesk, Vec::new())),
             Some(Kind::Openai) => return Ok((self.openai()?, Vec::new())),
@@ -181,14 +172,8 @@ impl Init {
         let mut terminal = Terminal;
         let choice = Interview { found: &found }.conduct(&mut terminal)?;
         let mut accounts = Vec::new();
-        for given in missing.bots.iter().filter(|given| given.platform.is_built) {
-            let found = given.platform.found();
-            let bot = given.interview(&mut terminal, &global.data_dir()?, found).await?;
-            accounts.extend(bot.map(Account::Bot));
-        }
-        if let Some(matrix) = missing.matrix.filter(|_| wiring::HAS_MATRIX) {
-            let account = matrix.interview(&mut terminal, &global.data_dir()?).await?;
-            accounts.extend(account.map(Account::Matrix));
+        for setup in missing {
+            accounts.extend(setup.interview(&self.accounts.0, &mut terminal, &global.data_dir()?).await?);
         }
         Ok((choice, accounts))
     }
@@ -241,7 +226,7 @@ struct Interview<'a> {
 }
 
 impl Interview<'_> {
-    fn conduct(&self, terminal: &mut impl Ask) -> Result<Choice, Failure> {
+    fn conduct(&self, terminal: &mut dyn Ask) -> Result<Choice, Failure> {
         let mut options: Vec<String> = self.found.iter().map(describe).collect();
         options.push("another server with the Chat Completions API".to_owned());
         options.push("no agent yet: the built-in front desk answers by itself".to_owned());
@@ -313,7 +298,7 @@ fn configuration(choice: &Choice, accounts: &str) -> Result<String, Failure> {
 }
 
 /// A text in quotes. What JSON writes is a string of TOML's too, but for the characters refused here.
-fn toml_text(text: &str) -> Result<String, Failure> {
+pub(crate) fn toml_text(text: &str) -> Result<String, Failure> {
     if text.is_empty() || text.chars().any(char::is_control) {
         return Err(Failure::Usage(format!(
             "{text:?} cannot be used: it is empty, or has characters that cannot be seen"
@@ -353,7 +338,7 @@ fn farewell(path: &Path, choice: &Choice, accounts: &[Account]) -> String {
         }
     }
     for account in accounts {
-        text.push_str(&account.farewell());
+        text.push_str(&account.farewell);
     }
     let is_usual = path == Path::new("rejoinder.toml");
     let config = if is_usual { String::new() } else { format!(" --config {}", path.display()) };
@@ -363,7 +348,8 @@ fn farewell(path: &Path, choice: &Choice, accounts: &[Account]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rejoinder_config::{Agent, Config, Environment, Options};
+    use rejoinder_agents::{FrontDeskSection, OpenAiSection};
+    use rejoinder_config::{Config, Environment};
 
     use super::*;
 
@@ -371,9 +357,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rejoinder.toml");
         write(&path, &configuration(choice, "").unwrap(), false).unwrap();
-        rejoinder_config::load(&Options { path: Some(path), working_dir: folder.path().to_owned(), environment })
-            .unwrap()
-            .config
+        let (path, working_dir) = (Some(path), folder.path().to_owned());
+        let options = rejoinder_config::Options { path, working_dir, environment };
+        rejoinder_config::load(&options, &crate::build()).unwrap().config
     }
 
     #[test]
@@ -386,7 +372,7 @@ mod tests {
 
         let config = loaded(&openai, Environment::from_iter([("SOME_KEY", "k")]));
 
-        let Agent::OpenAi(agent) = &config.agents["main"] else { panic!("{:?}", config.agents) };
+        let agent = config.agents["main"].section::<OpenAiSection>().unwrap();
         assert_eq!(agent.model, "a \"strange\" model\\name");
         assert_eq!(agent.base_url.as_str(), "http://127.0.0.1:11434/v1");
         assert!(agent.api_key.is_some());
@@ -397,8 +383,9 @@ mod tests {
     fn without_an_agent_the_front_desk_answers() {
         let config = loaded(&Choice::FrontDesk, Environment::default());
 
-        assert!(matches!(config.agents[&config.routing.default_agent], Agent::FrontDesk(_)));
-        assert!(config.channels.webhook.contains_key("default") && config.channels.webchat.contains_key("main"));
+        assert!(config.agents[&config.routing.default_agent].section::<FrontDeskSection>().is_some());
+        let channels: Vec<_> = config.channels.iter().map(|(id, _)| id.to_string()).collect();
+        assert_eq!(channels, ["webchat.main", "webhook.default"]);
     }
 
     #[test]

@@ -21,7 +21,8 @@ use super::{Failure, Global, output};
 use crate::{
     gateway::{Gateway, Notes, Setup},
     logging, open_files,
-    wiring::{self, ChatInfo, HookInfo, Shown},
+    platforms::Told,
+    wiring::{self, Shown},
 };
 
 /// How long the banner may take to be printed before the gateway goes on without it.
@@ -107,14 +108,12 @@ fn listen_to_signals(shutdown: CancellationToken) -> Result<(), Failure> {
 fn banner(notes: &Notes, source: &ConfigSource) -> String {
     let mut lines = vec![format!("Rejoinder {}", env!("CARGO_PKG_VERSION")), String::new()];
     let mut line = |label: &str, text: String| lines.push(format!("  {label:<8}{text}"));
-    for chat in &notes.chats {
-        line("chat", chat_line(&notes.url, chat));
-    }
-    for hook in &notes.hooks {
-        line("hook", hook_line(&notes.url, hook));
-    }
-    for bot in &notes.bots {
-        line("bot", format!("{}, {}", bot.channel, bot.description));
+    for told in &notes.channels {
+        match told {
+            Told::Page { path, token } => line("chat", page_line(&notes.url, path, token.as_ref())),
+            Told::Hook { path, token } => line("hook", hook_line(&notes.url, path, token.as_ref())),
+            Told::Account { channel, description } => line("bot", format!("{channel}, {description}")),
+        }
     }
     line("admin", format!("{}/admin/api/turns, with {}", notes.url, token_words(&notes.admin)));
     for agent in &notes.agents {
@@ -123,8 +122,8 @@ fn banner(notes: &Notes, source: &ConfigSource) -> String {
             if agent.description.starts_with(&*agent.name) { String::new() } else { format!("{}: ", agent.name) };
         line("agent", format!("{name}{}{role}", agent.description));
     }
-    if notes.agents.iter().any(|agent| agent.is_default && agent.kind == "front-desk") {
-        line("", "It answers by itself, without a model. `rejoinder init` connects an agent.".to_owned());
+    if let Some(remark) = notes.agents.iter().filter(|agent| agent.is_default).find_map(|agent| agent.remark) {
+        line("", remark.to_owned());
     }
     line("config", source.to_string());
     line("data", notes.data_dir.display().to_string());
@@ -132,23 +131,18 @@ fn banner(notes: &Notes, source: &ConfigSource) -> String {
     lines.join("\n")
 }
 
-fn chat_line(url: &str, chat: &ChatInfo) -> String {
-    let path = chat_path(&chat.name);
-    match &chat.token {
+fn page_line(url: &str, path: &str, token: Option<&Shown>) -> String {
+    match token {
         None => format!("{url}{path}"),
         Some(shown) => format!("{url}{path}, with {}", token_words(shown)),
     }
 }
 
-fn chat_path(name: &str) -> String {
-    if name == "main" { "/chat".to_owned() } else { format!("/chat/{name}") }
-}
-
 /// A line to copy, or where to call.
-fn hook_line(url: &str, hook: &HookInfo) -> String {
-    let address = format!("{url}/hooks/{}", hook.name);
+fn hook_line(url: &str, path: &str, token: Option<&Shown>) -> String {
+    let address = format!("{url}{path}");
     let call = |token: &str| format!("curl {address} -H \"Authorization: Bearer {token}\" -d message=hello");
-    match &hook.token {
+    match token {
         None => format!("{address}, for signed calls"),
         Some(Shown::Given) => format!("{address}, with the token that you chose"),
         Some(Shown::Made(made)) if made.is_new => call(made.token.expose_secret()),
@@ -182,16 +176,16 @@ fn log_start(notes: &Notes, source: &ConfigSource) {
     };
     let version = env!("CARGO_PKG_VERSION");
     info!(version, url = notes.url, config = %source, data = %notes.data_dir.display(), "rejoinder has started");
-    for chat in &notes.chats {
-        let url = format!("{}{}", notes.url, chat_path(&chat.name));
-        info!(url, token_file = chat.token.as_ref().and_then(file), "a chat page");
-    }
-    for hook in &notes.hooks {
-        let url = format!("{}/hooks/{}", notes.url, hook.name);
-        info!(url, token_file = hook.token.as_ref().and_then(file), "a hook");
-    }
-    for bot in &notes.bots {
-        info!(channel = %bot.channel, what = bot.description, "a bot");
+    for told in &notes.channels {
+        match told {
+            Told::Page { path, token } => {
+                info!(url = format!("{}{path}", notes.url), token_file = token.as_ref().and_then(file), "a chat page");
+            }
+            Told::Hook { path, token } => {
+                info!(url = format!("{}{path}", notes.url), token_file = token.as_ref().and_then(file), "a hook");
+            }
+            Told::Account { channel, description } => info!(%channel, what = description, "a bot"),
+        }
     }
     for agent in &notes.agents {
         info!(agent = %agent.name, what = agent.description, is_default = agent.is_default, "an agent");
@@ -205,22 +199,22 @@ mod tests {
 
     use super::*;
 
-    fn hook(is_new: bool, path: &str) -> HookInfo {
-        let made = MadeToken { token: "s3cret".into(), path: path.into(), is_new };
-        HookInfo { name: "default".to_owned(), token: Some(Shown::Made(made)) }
+    fn line(is_new: bool, path: &str) -> String {
+        let made = Shown::Made(MadeToken { token: "s3cret".into(), path: path.into(), is_new });
+        hook_line("http://127.0.0.1:7420", "/hooks/default", Some(&made))
     }
 
     #[test]
     fn the_first_start_gives_a_line_to_copy() {
         assert_eq!(
-            hook_line("http://127.0.0.1:7420", &hook(true, "/data/hook-default-token")),
+            line(true, "/data/hook-default-token"),
             r#"curl http://127.0.0.1:7420/hooks/default -H "Authorization: Bearer s3cret" -d message=hello"#
         );
     }
 
     #[test]
     fn later_starts_name_the_file_and_not_the_token() {
-        let line = hook_line("http://127.0.0.1:7420", &hook(false, "/home/a b/hook-default-token"));
+        let line = line(false, "/home/a b/hook-default-token");
 
         assert!(line.contains("$(cat '/home/a b/hook-default-token')"), "{line}");
         assert!(!line.contains("s3cret"), "{line}");

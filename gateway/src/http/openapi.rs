@@ -7,6 +7,7 @@ use utoipa::{
 };
 
 use super::{agents, channels, health, turns};
+use crate::platforms::{self, Platform};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -51,7 +52,8 @@ pub(super) async fn document() -> Json<utoipa::openapi::OpenApi> {
 }
 
 fn description() -> utoipa::openapi::OpenApi {
-    Description::openapi().merge_from(rejoinder_webhook::openapi()).merge_from(rejoinder_webchat::openapi())
+    let of_platforms = platforms::all().filter_map(Platform::openapi);
+    of_platforms.fold(Description::openapi(), utoipa::openapi::OpenApi::merge_from)
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ impl TestGateway {
         std::fs::write(&path, format!("{CONFIG}\n{config}")).unwrap();
         let options =
             Options { path: Some(path), working_dir: data.path().to_owned(), environment: Environment::default() };
-        let loaded = rejoinder_config::load(&options).unwrap();
+        let loaded = rejoinder_config::load(&options, &rejoinder::build()).unwrap();
         let setup = Setup::new(loaded.config, data.path()).with_agent("main", Arc::new(agent));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -109,7 +109,7 @@ pub struct Gateway<A> {
     /// Its agent, `main`.
     pub agent: Arc<ScriptedAgent>,
     /// Its database.
-    pub store: Arc<SqliteStore>,
+    pub store: Arc<dyn Store>,
     engine: Engine,
     gate: Gate,
     setup: Setup,
@@ -121,7 +121,7 @@ impl<A: ChannelAdapter> Gateway<A> {
     /// # Panics
     /// When the database does not open.
     pub async fn start(setup: Setup, adapter: Arc<A>) -> Self {
-        let (store, gate) = (Arc::new(setup.store().await), Gate::default());
+        let (store, gate): (Arc<dyn Store>, _) = (Arc::new(setup.store().await), Gate::default());
         let agent = Arc::new((setup.employ)(Arc::clone(&setup.clock), &gate));
         let engine = engine(&setup, &store, setup.refuses, vec![Arc::clone(&adapter) as _], &agent, adapter.channel());
         let engine = engine.await;
@@ -253,7 +253,7 @@ impl<A: ChannelAdapter> Gateway<A> {
 
 async fn engine(
     setup: &Setup,
-    store: &Arc<SqliteStore>,
+    store: &Arc<dyn Store>,
     refuses: Option<Refuses>,
     channels: Vec<Arc<dyn ChannelAdapter>>,
     agent: &Arc<ScriptedAgent>,
@@ -262,7 +262,7 @@ async fn engine(
     let mut settings = settings(channel, &setup.policy);
     (setup.change)(&mut settings);
     let parts = Parts {
-        store: Refusing::perhaps(Arc::clone(store) as Arc<dyn Store>, refuses),
+        store: Refusing::perhaps(Arc::clone(store), refuses),
         clock: Arc::clone(&setup.clock),
         channels,
         agents: HashMap::from([(AgentName::from("main"), Arc::clone(agent) as Arc<dyn AgentRuntime>)]),

@@ -201,7 +201,6 @@ impl OpenAi {
     /// own, and a server that kept such keys would give the failure of the first try again.
     fn post(&self, body: Vec<u8>, turn: &AgentTurn) -> reqwest::RequestBuilder {
         let request = self
-            .settings
             .http
             .post(self.url.clone())
             .header(CONTENT_TYPE, "application/json")
@@ -312,8 +311,7 @@ impl OpenAi {
     }
 
     fn record_first_token(&self, sent: Instant) {
-        metrics::histogram!("rejoinder_agent_first_token_seconds", "agent" => self.settings.name.clone())
-            .record(sent.elapsed());
+        metrics::histogram!("rejoinder_agent_first_token_seconds", "agent" => self.name.clone()).record(sent.elapsed());
     }
 }
 

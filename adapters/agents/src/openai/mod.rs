@@ -20,6 +20,7 @@ mod files;
 mod request;
 #[cfg(test)]
 mod sample;
+mod section;
 mod stream;
 mod tools;
 
@@ -37,6 +38,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 pub(crate) use self::exchange::chain;
+pub use self::section::OpenAiSection;
 use self::{
     dialect::Learned,
     exchange::{Report, Trouble},
@@ -51,73 +53,8 @@ const MOST_ROUNDS: usize = 5;
 /// How many characters of a tool's name are kept.
 const LONGEST_TOOL: usize = 64;
 
-/// Where a model is and how it is asked.
-#[derive(Clone)]
-pub struct OpenAiSettings {
-    /// The agent's name, for metrics and logs.
-    pub name: AgentName,
-    /// The interface's root: `http://127.0.0.1:11434/v1`. A user and password in it are sent as basic
-    /// authentication, a query is kept.
-    pub base_url: Url,
-    /// The model, as the server names it.
-    pub model: String,
-    /// The key, sent as a bearer token.
-    pub api_key: Option<SecretString>,
-    /// What the model is told first, in the operator's words.
-    pub system_prompt: String,
-    /// How many lines of the transcript are given.
-    pub history_messages: usize,
-    /// How many characters they may have in all; a token is about four.
-    pub history_chars: usize,
-    /// How freely the model chooses its words; the server's default when not set.
-    pub temperature: Option<f32>,
-    /// The most tokens an answer may have; the server's default when not set.
-    pub max_tokens: Option<u32>,
-    /// How long the first sign of an answer may take, connecting included. Servers load models meanwhile.
-    pub first_token_timeout: Duration,
-    /// How long the model may then say nothing. A comment or an empty event is not something.
-    pub idle_timeout: Duration,
-    /// How long to wait before the one other try, where the server does not say.
-    pub retry_pause: Duration,
-    /// Whether the guard's vocabulary is offered as tools.
-    pub tools: bool,
-    /// Whether the model is shown the pictures of a turn.
-    pub images: bool,
-    /// Whether the model writes a thought first that ends in `</think>` and has no `<think>` before it: nothing is
-    /// reported before it ends. Noticed all the same with the first such answer.
-    pub thinks_first: bool,
-    /// The client to use. It must have no timeout for whole requests: an answer may take minutes.
-    pub http: reqwest::Client,
-}
-
-impl OpenAiSettings {
-    /// The settings that an operator need not choose, for `model` at `base_url`.
-    #[must_use]
-    pub fn new(name: AgentName, base_url: Url, model: impl Into<String>, http: reqwest::Client) -> Self {
-        Self {
-            name,
-            base_url,
-            model: model.into(),
-            api_key: None,
-            system_prompt: "You are a helpful assistant. Answer briefly, in the language of the person.".to_owned(),
-            history_messages: 40,
-            history_chars: 16_000,
-            temperature: None,
-            max_tokens: None,
-            first_token_timeout: Duration::from_mins(2),
-            idle_timeout: Duration::from_mins(1),
-            retry_pause: Duration::from_millis(500),
-            tools: true,
-            images: false,
-            thinks_first: false,
-            http,
-        }
-    }
-
-    fn place(&self) -> Url {
-        place(&self.base_url)
-    }
-}
+/// How long to wait before the one other try, where the server does not say.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 /// A root without what may be secret in it, for people to read.
 #[must_use]
@@ -129,25 +66,6 @@ pub fn place(base_url: &Url) -> Url {
     let _ = place.set_username("");
     let _ = place.set_password(None);
     place
-}
-
-impl fmt::Debug for OpenAiSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenAiSettings")
-            .field("name", &self.name)
-            .field("base_url", &self.place().as_str())
-            .field("model", &self.model)
-            .field("history_messages", &self.history_messages)
-            .field("history_chars", &self.history_chars)
-            .field("temperature", &self.temperature)
-            .field("max_tokens", &self.max_tokens)
-            .field("first_token_timeout", &self.first_token_timeout)
-            .field("idle_timeout", &self.idle_timeout)
-            .field("tools", &self.tools)
-            .field("images", &self.images)
-            .field("thinks_first", &self.thinks_first)
-            .finish_non_exhaustive()
-    }
 }
 
 /// Why settings cannot be used.
@@ -163,7 +81,11 @@ pub enum SettingsError {
 
 /// An agent behind a Chat Completions server.
 pub struct OpenAi {
-    settings: OpenAiSettings,
+    /// For metrics and logs.
+    name: AgentName,
+    settings: OpenAiSection,
+    retry_pause: Duration,
+    http: reqwest::Client,
     url: Url,
     authorization: Option<HeaderValue>,
     learned: Learned,
@@ -172,24 +94,38 @@ pub struct OpenAi {
 
 impl fmt::Debug for OpenAi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenAi").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("OpenAi").field("name", &self.name).field("at", &self.place().as_str()).finish_non_exhaustive()
     }
 }
 
 impl OpenAi {
-    /// The agent that `settings` describe. Nothing is sent yet.
+    /// The agent `name` that `settings` describe. Nothing is sent yet. `http` must have no timeout for whole requests: an
+    /// answer may take minutes.
     ///
     /// # Errors
     /// When the settings cannot be used.
-    pub fn new(settings: OpenAiSettings) -> Result<Self, SettingsError> {
+    pub fn new(name: AgentName, settings: OpenAiSection, http: reqwest::Client) -> Result<Self, SettingsError> {
         if !matches!(settings.base_url.scheme(), "http" | "https") {
             return Err(SettingsError::BaseUrl);
         }
         let mut url = settings.base_url.clone();
         url.path_segments_mut().map_err(|()| SettingsError::BaseUrl)?.pop_if_empty().extend(["chat", "completions"]);
-        let authorization = settings.api_key.as_ref().map(bearer).transpose().map_err(SettingsError::ApiKey)?;
+        let authorization =
+            settings.api_key.as_ref().map(|key| bearer(key.get())).transpose().map_err(SettingsError::ApiKey)?;
         let thinks_first = AtomicBool::new(settings.thinks_first);
-        Ok(Self { settings, url, authorization, learned: Learned::default(), thinks_first })
+        let (learned, retry_pause) = (Learned::default(), RETRY_PAUSE);
+        Ok(Self { name, settings, retry_pause, http, url, authorization, learned, thinks_first })
+    }
+
+    /// The same, with another pause before the one other try.
+    #[must_use]
+    pub fn with_retry_pause(mut self, pause: Duration) -> Self {
+        self.retry_pause = pause;
+        self
+    }
+
+    fn place(&self) -> Url {
+        place(&self.settings.base_url)
     }
 
     async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
@@ -243,15 +179,15 @@ impl OpenAi {
             if let Trouble::Refused { said, .. } = &trouble
                 && let Some(left) = self.learned.refused(dialect, said)
             {
-                let agent = &*self.settings.name;
+                let agent = &*self.name;
                 tracing::warn!(agent, ?left, "the server does not take all of a request; asking for less");
                 dialect = left;
                 continue;
             }
-            match trouble.pause(self.settings.retry_pause) {
+            match trouble.pause(self.retry_pause) {
                 Some(pause) if !talk.retried && answer.shown() == 0 => {
                     talk.retried = true;
-                    let (agent, trouble) = (&*self.settings.name, trouble.as_str());
+                    let (agent, trouble) = (&*self.name, trouble.as_str());
                     tracing::info!(agent, turn_id = %turn.turn, trouble, "asking the server once more");
                     tokio::time::sleep(pause).await;
                 }
@@ -261,13 +197,13 @@ impl OpenAi {
     }
 
     fn count(&self, result: &'static str) {
-        metrics::counter!("rejoinder_agent_requests_total", "agent" => self.settings.name.clone(), "result" => result)
+        metrics::counter!("rejoinder_agent_requests_total", "agent" => self.name.clone(), "result" => result)
             .increment(1);
     }
 
     fn without_key(&self, text: &str) -> String {
         match &self.settings.api_key {
-            Some(key) if !key.expose_secret().is_empty() => text.replace(key.expose_secret(), "[key]"),
+            Some(key) if !key.expose().is_empty() => text.replace(key.expose(), "[key]"),
             _ => text.to_owned(),
         }
     }
@@ -282,11 +218,11 @@ pub(crate) fn bearer(key: &SecretString) -> Result<HeaderValue, InvalidHeaderVal
 #[async_trait]
 impl AgentRuntime for OpenAi {
     fn describe(&self) -> String {
-        format!("openai {} at {}", self.settings.model, self.settings.place())
+        format!("openai {} at {}", self.settings.model, self.place())
     }
 
     fn history(&self) -> usize {
-        self.settings.history_messages
+        self.settings.history_messages as usize
     }
 
     fn reads(&self, media_type: &str) -> bool {

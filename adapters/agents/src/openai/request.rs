@@ -6,7 +6,7 @@ use rejoinder_core::{AgentTurn, ChatKind, Deferred, Line, Speaker, Timestamp};
 use serde::{Serialize, Serializer};
 
 use super::{
-    OpenAiSettings,
+    OpenAiSection,
     dialect::Dialect,
     files::{self, clean},
     stream::ToolCall,
@@ -114,8 +114,8 @@ impl From<&ToolCall> for CallMade {
 ///
 /// Lines of one speaker that follow each other are one message: the chat templates of several models insist
 /// that user and assistant take turns.
-pub(super) fn messages<'a>(turn: &'a AgentTurn, settings: &OpenAiSettings) -> Vec<Message<'a>> {
-    let history = within(&turn.history, settings.history_messages, settings.history_chars);
+pub(super) fn messages<'a>(turn: &'a AgentTurn, settings: &OpenAiSection) -> Vec<Message<'a>> {
+    let history = within(&turn.history, settings.history_messages as usize, settings.history_chars as usize);
     let mut messages = Vec::with_capacity(history.len() + 2);
     messages.push(Message::new(Role::System, instructions(turn, &settings.system_prompt)));
     for line in history {
@@ -296,7 +296,7 @@ struct StreamOptions {
 }
 
 /// The body of a request, in the words that the server understands.
-pub(super) fn body(settings: &OpenAiSettings, turn: &AgentTurn, messages: &[Message<'_>], dialect: Dialect) -> Vec<u8> {
+pub(super) fn body(settings: &OpenAiSection, turn: &AgentTurn, messages: &[Message<'_>], dialect: Dialect) -> Vec<u8> {
     let (old, new) =
         if dialect.max_completion_tokens { (None, settings.max_tokens) } else { (settings.max_tokens, None) };
     let body = Body {
@@ -325,13 +325,13 @@ mod tests {
         Line { speaker, name: None, text: text.into(), at: Timestamp::from_millis(0) }
     }
 
-    fn sent(turn: &AgentTurn, settings: &OpenAiSettings) -> serde_json::Value {
+    fn sent(turn: &AgentTurn, settings: &OpenAiSection) -> serde_json::Value {
         let body = body(settings, turn, &messages(turn, settings), Dialect::default());
         serde_json::from_slice(&body).expect("a body is JSON")
     }
 
     /// The messages after the instructions, as role and content.
-    fn said(turn: &AgentTurn, settings: &OpenAiSettings) -> Vec<(String, String)> {
+    fn said(turn: &AgentTurn, settings: &OpenAiSection) -> Vec<(String, String)> {
         let text = |value: &serde_json::Value| value.as_str().expect("a text").to_owned();
         let sent = sent(turn, settings);
         let messages = sent["messages"].as_array().expect("a list");
@@ -351,7 +351,7 @@ mod tests {
         assert_eq!(body["tools"].as_array().map(Vec::len), Some(4));
         assert!(body.get("temperature").is_none() && body.get("max_tokens").is_none());
 
-        let set = OpenAiSettings { temperature: Some(0.7), max_tokens: Some(100), tools: false, ..settings() };
+        let set = OpenAiSection { temperature: Some(0.7), max_tokens: Some(100), tools: false, ..settings() };
         let body = sent(&turn("Hi"), &set);
         assert_eq!(body["temperature"], 0.7);
         assert_eq!(body["max_tokens"], 100);
@@ -361,7 +361,7 @@ mod tests {
     #[test]
     fn a_body_leaves_out_what_the_server_refused() {
         let dialect = Dialect { stream_options: false, tools: false, max_completion_tokens: true, images: false };
-        let settings = OpenAiSettings { max_tokens: Some(100), ..settings() };
+        let settings = OpenAiSection { max_tokens: Some(100), ..settings() };
         let turn = turn("Hi");
         let body: serde_json::Value =
             serde_json::from_slice(&body(&settings, &turn, &messages(&turn, &settings), dialect)).expect("JSON");
@@ -462,7 +462,7 @@ mod tests {
     /// K3.
     #[test]
     fn a_model_that_can_see_is_shown_the_pictures_of_this_turn() {
-        let settings = OpenAiSettings { images: true, ..settings() };
+        let settings = OpenAiSection { images: true, ..settings() };
         let turn =
             AgentTurn { attachments: vec![picture()], history: vec![line(Speaker::Person, "before")], ..turn("Look!") };
 
@@ -480,7 +480,7 @@ mod tests {
     #[test]
     fn a_model_that_cannot_see_is_told_their_names() {
         let turn = AgentTurn { attachments: vec![picture()], ..turn("Look!") };
-        let seeing = OpenAiSettings { images: true, ..settings() };
+        let seeing = OpenAiSection { images: true, ..settings() };
         let mut taken_out = messages(&turn, &seeing);
         take_out_pictures(&mut taken_out);
 

@@ -7,7 +7,7 @@ use rejoinder_core::{
     Support, Timestamp, TurnId,
 };
 
-use super::OpenAiSettings;
+use super::OpenAiSection;
 
 /// A frontend that can do everything.
 pub(super) fn capabilities() -> Capabilities {
@@ -54,8 +54,7 @@ pub(super) fn turn(text: &str) -> AgentTurn {
 }
 
 /// Settings for a server that is never asked.
-pub(super) fn settings() -> OpenAiSettings {
+pub(super) fn settings() -> OpenAiSection {
     let base_url = "http://127.0.0.1:9/v1".parse().expect("a URL");
-    let http = reqwest::Client::builder().build().expect("a client");
-    OpenAiSettings::new("main".into(), base_url, "test-model", http)
+    OpenAiSection { base_url, model: "test-model".to_owned(), ..OpenAiSection::default() }
 }

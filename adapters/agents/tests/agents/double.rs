@@ -16,7 +16,7 @@ use axum::{
     routing::{get, post},
 };
 use futures_util::{StreamExt, stream};
-use rejoinder_agents::{OpenAi, OpenAiSettings};
+use rejoinder_agents::{OpenAi, OpenAiSection};
 use rejoinder_core::{
     AgentError, AgentRuntime, AgentTurn, Capabilities, ChannelId, ChatKind, ConversationRef, Outcome, Receipts, Reply,
     Resend, RunEvent, RunEvents, SendResult, Sender, SenderKind, SessionId, Support, Timestamp, TurnId, Usage,
@@ -128,6 +128,17 @@ pub(crate) struct Server {
     stop: CancellationToken,
 }
 
+/// The usual settings, for a server at `base_url`.
+pub(crate) fn settings(base_url: Url) -> OpenAiSection {
+    OpenAiSection { base_url, model: "test-model".to_owned(), ..OpenAiSection::default() }
+}
+
+/// An agent that hardly waits before it tries again.
+pub(crate) fn agent_with(settings: OpenAiSection) -> OpenAi {
+    let agent = OpenAi::new("main".into(), settings, client()).expect("the settings are good");
+    agent.with_retry_pause(Duration::from_millis(1))
+}
+
 impl Server {
     pub(crate) async fn answering(answers: impl IntoIterator<Item = Answer>) -> Self {
         let script = Arc::new(Mutex::new(Script { answers: answers.into_iter().collect(), asked: Vec::new() }));
@@ -155,15 +166,12 @@ impl Server {
         self.script.lock().expect("no panic holds it").asked.clone()
     }
 
-    pub(crate) fn settings(&self) -> OpenAiSettings {
-        OpenAiSettings {
-            retry_pause: Duration::from_millis(1),
-            ..OpenAiSettings::new("main".into(), self.base_url.clone(), "test-model", client())
-        }
+    pub(crate) fn settings(&self) -> OpenAiSection {
+        settings(self.base_url.clone())
     }
 
     pub(crate) fn agent(&self) -> OpenAi {
-        OpenAi::new(self.settings()).expect("the settings are good")
+        agent_with(self.settings())
     }
 
     /// One run of an agent with the usual settings.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rejoinder_agents::{OpenAi, OpenAiSettings};
+use rejoinder_agents::{OpenAi, OpenAiSection};
 use rejoinder_core::{
     AgentError, AgentFile, AgentRuntime, AgentTurn, Attachment, Outcome, RunEvents, SendResult, Support, Usage,
 };
@@ -10,7 +10,10 @@ use rstest::rstest;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::double::{Answer, Piece, Server, client, done, event, finish, raw, run, run_with, text_chunk, turn, used};
+use crate::double::{
+    Answer, Piece, Server, agent_with, client, done, event, finish, raw, run, run_with, settings, text_chunk, turn,
+    used,
+};
 
 const SOON: Duration = Duration::from_millis(50);
 
@@ -29,7 +32,7 @@ async fn an_answer_is_streamed_and_then_given_whole() {
 #[tokio::test]
 async fn the_server_is_told_the_key_and_the_turn() {
     let server = Server::answering([Answer::says(&["Hi"])]).await;
-    let agent = OpenAi::new(OpenAiSettings { api_key: Some("sk-secret".into()), ..server.settings() }).expect("good");
+    let agent = agent_with(OpenAiSection { api_key: Some("sk-secret".into()), ..server.settings() });
     let turn = AgentTurn { attempt: 2, ..turn("Hi") };
     let id = turn.turn.to_string();
     run(&agent, turn).await.reply();
@@ -136,7 +139,7 @@ async fn a_thought_without_a_beginning_is_taken_back_and_from_then_on_not_report
 async fn a_model_that_is_known_to_think_first_is_not_reported_before_it_answers() {
     let pieces = [text_chunk("Let me see."), text_chunk("</think>Yes"), Piece::Cut];
     let server = Server::answering([Answer::says(&THINKS), Answer::stream(pieces)]).await;
-    let agent = OpenAi::new(OpenAiSettings { thinks_first: true, ..server.settings() }).expect("good");
+    let agent = agent_with(OpenAiSection { thinks_first: true, ..server.settings() });
 
     assert_eq!(run(&agent, turn("Is it?")).await.ever, "Yes.");
     assert_eq!(run(&agent, turn("Is it?")).await.ever, "Yes");
@@ -153,7 +156,7 @@ async fn a_thought_between_two_tools_takes_nothing_back_that_was_said_before() {
             Answer::says(&["Let me see.", "</think>", "Two", "."]),
         ]);
         let server = server.await;
-        let agent = OpenAi::new(OpenAiSettings { thinks_first, ..server.settings() }).expect("good");
+        let agent = agent_with(OpenAiSection { thinks_first, ..server.settings() });
 
         let ran = run(&agent, turn("Count")).await;
         assert_eq!(ran.drafts, "One.\n\nTwo.");
@@ -334,7 +337,7 @@ async fn nobody_is_asked_again_in_vain(#[case] answer: Answer, #[case] requests:
 async fn an_error_is_short_and_holds_no_key() {
     let long = format!("Incorrect API key provided: sk-secret.\n{}", "x".repeat(1_000));
     let server = Server::answering([Answer::error(401, &long)]).await;
-    let agent = OpenAi::new(OpenAiSettings { api_key: Some("sk-secret".into()), ..server.settings() }).expect("good");
+    let agent = agent_with(OpenAiSection { api_key: Some("sk-secret".into()), ..server.settings() });
     let said = message(run(&agent, turn("Hi")).await.outcome);
     assert!(said.contains("provided: [key]. xxx"), "{said}");
     assert!(said.chars().count() < 400);
@@ -381,8 +384,8 @@ async fn an_error_within_the_stream_is_the_servers_failure() {
 #[tokio::test]
 async fn a_stream_that_never_begins_is_left(#[case] pieces: Vec<Piece>) {
     let server = Server::answering([Answer::stream(pieces)]).await;
-    let settings = OpenAiSettings { first_token_timeout: SOON, ..server.settings() };
-    let ran = run(&OpenAi::new(settings).expect("good"), turn("Hi")).await;
+    let settings = OpenAiSection { first_token_timeout: SOON, ..server.settings() };
+    let ran = run(&agent_with(settings), turn("Hi")).await;
     assert!(matches!(ran.outcome, Err(AgentError::Stalled(_))), "{ran:?}");
     assert_eq!(server.asked().len(), 1);
 }
@@ -391,16 +394,16 @@ async fn a_stream_that_never_begins_is_left(#[case] pieces: Vec<Piece>) {
 #[tokio::test]
 async fn a_stream_that_stops_is_left() {
     let server = Server::answering([Answer::stream([text_chunk("Hello"), Piece::Stall])]).await;
-    let settings = OpenAiSettings { idle_timeout: SOON, ..server.settings() };
-    let ran = run(&OpenAi::new(settings).expect("good"), turn("Hi")).await;
+    let settings = OpenAiSection { idle_timeout: SOON, ..server.settings() };
+    let ran = run(&agent_with(settings), turn("Hi")).await;
     assert_eq!(ran.outcome, Err(AgentError::Stalled("nothing came for 50ms after 5 characters".into())));
 }
 
 #[tokio::test]
 async fn a_finished_answer_does_not_wait_for_the_usage() {
     let server = Server::answering([Answer::stream([text_chunk("Hi"), finish("stop"), Piece::Stall])]).await;
-    let settings = OpenAiSettings { idle_timeout: 10 * SOON, ..server.settings() };
-    assert_eq!(run(&OpenAi::new(settings).expect("good"), turn("Hi")).await.reply(), "Hi");
+    let settings = OpenAiSection { idle_timeout: 10 * SOON, ..server.settings() };
+    assert_eq!(run(&agent_with(settings), turn("Hi")).await.reply(), "Hi");
 }
 
 #[rstest]
@@ -420,8 +423,7 @@ async fn a_server_that_is_not_there_is_unreachable() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let base_url = format!("http://{}/v1", listener.local_addr().expect("an address")).parse().expect("a URL");
     drop(listener);
-    let settings = OpenAiSettings::new("main".into(), base_url, "test-model", client());
-    let agent = OpenAi::new(OpenAiSettings { retry_pause: Duration::ZERO, ..settings }).expect("good");
+    let agent = agent_with(settings(base_url));
     assert!(matches!(run(&agent, turn("Hi")).await.outcome, Err(AgentError::Unreachable(_))));
 }
 
@@ -456,11 +458,11 @@ async fn a_cancelled_run_ends_at_once() {
 
 #[test]
 fn settings_that_cannot_work_are_refused_and_described_without_secrets() {
-    let with =
-        |base_url: &str| OpenAiSettings::new("main".into(), base_url.parse().expect("a URL"), "test-model", client());
-    assert!(OpenAi::new(with("ftp://127.0.0.1/v1")).is_err());
-    assert!(OpenAi::new(OpenAiSettings { api_key: Some("a\nb".into()), ..with("http://127.0.0.1/v1") }).is_err());
-    let agent = OpenAi::new(with("https://user:hunter2@host/v1/?key=hunter2")).expect("good");
+    let with = |base_url: &str| settings(base_url.parse().expect("a URL"));
+    let made = |settings| OpenAi::new("main".into(), settings, client());
+    assert!(made(with("ftp://127.0.0.1/v1")).is_err());
+    assert!(made(OpenAiSection { api_key: Some("a\nb".into()), ..with("http://127.0.0.1/v1") }).is_err());
+    let agent = agent_with(with("https://user:hunter2@host/v1/?key=hunter2"));
     assert_eq!(agent.describe(), "openai test-model at https://host/v1/");
     assert!(!format!("{agent:?}").contains("hunter2"));
 }
@@ -471,7 +473,7 @@ async fn a_server_that_refuses_pictures_is_asked_again_without_them() {
     let refusal = json!({"error": {"message": "test-model is not a multimodal model"}});
     let server =
         Server::answering([Answer::json(400, &refusal), Answer::says(&["A cat?"]), Answer::says(&["Again?"])]).await;
-    let agent = OpenAi::new(OpenAiSettings { images: true, ..server.settings() }).expect("good");
+    let agent = agent_with(OpenAiSection { images: true, ..server.settings() });
     assert!(agent.reads("image/png"));
     let shown = || AgentTurn { attachments: vec![picture()], ..turn("Look!") };
 

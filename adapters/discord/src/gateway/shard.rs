@@ -5,7 +5,6 @@ use std::{sync::Arc, time::Duration};
 use rand::Rng;
 use rejoinder_core::{Backoff, ChannelError};
 use rejoinder_kit::{Receiver, RunEnd, ShuttingDown};
-use secrecy::ExposeSecret;
 use serde::Deserialize;
 use serenity::model::gateway::GatewayIntents;
 use tokio::{
@@ -302,7 +301,7 @@ impl Shard<'_> {
     }
 
     async fn introduce(&self, connection: &mut Connection) -> Result<(), ConnectionError> {
-        let token = self.discord.options.token.expose_secret();
+        let token = self.discord.options.token.expose();
         let words = match &self.session {
             Some(session) => frame::resume(token, session),
             None => frame::identify(token, self.intents()),

@@ -1,5 +1,3 @@
-use std::collections::BTreeSet;
-
 use rejoinder_core::{Amends, TurnId};
 use rstest::rstest;
 use serde_json::{Value, json};
@@ -11,7 +9,7 @@ const US: &str = "7";
 
 struct World {
     channel: ChannelId,
-    options: DiscordOptions,
+    options: DiscordSection,
     directory: Directory,
     sent: SentMessages<Snowflake>,
 }
@@ -20,7 +18,7 @@ impl Default for World {
     fn default() -> Self {
         let world = Self {
             channel: ChannelId::new("discord", "main"),
-            options: DiscordOptions::default(),
+            options: DiscordSection::default(),
             directory: Directory::default(),
             sent: SentMessages::default(),
         };
@@ -169,9 +167,9 @@ fn other_bots_and_webhooks_are_no_people_unless_they_are_allowed() {
     let kinds = |world: &World| [&bot, &webhook].map(|fields| world.message(fields.clone()).sender.kind);
 
     assert_eq!(kinds(&world), [SenderKind::OtherAgent, SenderKind::OtherAgent]);
-    world.options.allow_bots = BTreeSet::from(["@robot".to_owned()]);
+    world.options.allow_bots = ["@robot"].into_iter().collect();
     assert_eq!(kinds(&world), [SenderKind::Person, SenderKind::OtherAgent]);
-    world.options.allow_bots = BTreeSet::from(["44".to_owned()]);
+    world.options.allow_bots = ["44"].into_iter().collect();
     assert_eq!(kinds(&world), [SenderKind::OtherAgent, SenderKind::Person]);
 }
 

@@ -15,7 +15,7 @@ impl Discord {
         let Some(url) = self.kept_here(&attachment.url) else {
             return Err(FetchError::NotOurs(attachment.name.clone()));
         };
-        let limit = limit.min(self.options.max_download);
+        let limit = limit.min(self.options.max_attachment.bytes());
         match self.api.download(&self.plain_http, url, limit).await {
             Ok(Some(bytes)) => Ok(bytes),
             Ok(None) => Err(FetchError::TooLarge { limit }),
@@ -57,7 +57,7 @@ impl Discord {
 
     /// The bytes of a file of an answer; `None` for one that stays where it is, or is too large.
     async fn bytes_of(&self, attachment: &Attachment) -> Result<Option<Vec<u8>>, DeliveryError> {
-        let limit = self.options.max_upload;
+        let limit = self.options.max_upload.bytes();
         match files::inline(&attachment.url, limit) {
             Ok(bytes) => return Ok(Some(bytes)),
             Err(FileError::Empty | FileError::TooLarge { .. }) => return Ok(None),

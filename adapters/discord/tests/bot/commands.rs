@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_core::ChannelAdapter;
-use rejoinder_discord::DiscordOptions;
+use rejoinder_discord::DiscordSection;
 use rejoinder_discord_server::{DiscordServer, Fault, Gateway as Event, Scope};
 use serde_json::json;
 
@@ -26,7 +26,7 @@ async fn the_commands_are_registered_where_they_belong() {
     gateway.stop().await;
 
     let command_guilds = vec![guild.id().to_owned()];
-    let gateway = Gateway::with(DiscordOptions { command_guilds, ..options(&server) }).await;
+    let gateway = Gateway::with(DiscordSection { command_guilds, ..options(&server) }).await;
     let listed = server.until("they are listed", async || sorted(server.commands(Some(&guild)).await)).await;
     assert_eq!(listed, expected);
     gateway.stop().await;

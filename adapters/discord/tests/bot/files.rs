@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use rejoinder_config::Size;
 use rejoinder_core::{Attachment, ChannelAdapter, ChannelId, FetchError, SystemClock};
-use rejoinder_discord::{Discord, DiscordOptions};
+use rejoinder_discord::{Discord, DiscordSection};
 use rejoinder_discord_server::DiscordServer;
 
 use crate::support::{http, options};
@@ -15,10 +16,10 @@ async fn a_file_is_fetched_as_far_as_the_operator_and_the_core_allow_and_from_di
     let sent = ada.sends_files(&ada.direct().await, "look", &[("cat.txt", b"miaow")]).await;
     let file =
         |url: &str| Attachment { name: "cat.txt".to_owned(), media_type: "text/plain".to_owned(), url: url.to_owned() };
-    let fetched = async |max_download: usize, limit: usize, url: &str| {
-        let options = DiscordOptions { max_download, ..options(&server) };
+    let fetched = async |most: u32, limit: usize, url: &str| {
+        let options = DiscordSection { max_attachment: Size::of_bytes(most), ..options(&server) };
         let channel = ChannelId::new("discord", "main");
-        let discord = Discord::new(channel, options, Arc::new(SystemClock), http()).expect("the options can work");
+        let discord = Discord::new(channel, options, Arc::new(SystemClock), http());
         discord.fetch(&file(url), limit).await
     };
     let url = &sent.attachments[0].url;

@@ -1,7 +1,7 @@
 //! What people do, and what the agent is given.
 
 use rejoinder_core::ChannelAdapter;
-use rejoinder_discord::DiscordOptions;
+use rejoinder_discord::DiscordSection;
 use rejoinder_discord_server::{DiscordServer, Fault};
 use serde_json::json;
 
@@ -108,7 +108,7 @@ async fn another_bot_is_owed_nothing_unless_it_is_allowed() {
     let general = server.guild("Friends").await.channel("general").await;
     let (robot, friend) = (server.another_bot("Robot").await, server.another_bot("Friend").await);
     let allow_bots = [friend.username().to_owned()].into_iter().collect();
-    let gateway = Gateway::with(DiscordOptions { allow_bots, ..options(&server) }).await;
+    let gateway = Gateway::with(DiscordSection { allow_bots, ..options(&server) }).await;
     gateway.until_health("it is connected", |health| health.inbound_at.is_some()).await;
 
     robot.mentions(&general, "say one").await;
@@ -229,7 +229,7 @@ async fn who_does_not_want_to_read_everything_misses_nothing() {
     server.set(json!({"message_content": false})).await;
     let general = server.guild("Friends").await.channel("general").await;
     let ada = server.person("Ada").await;
-    let gateway = Gateway::with(DiscordOptions { message_content: false, ..options(&server) }).await;
+    let gateway = Gateway::with(DiscordSection { message_content: false, ..options(&server) }).await;
     gateway.until_health("it is connected", |health| health.inbound_at.is_some()).await;
 
     ada.says(&general, "something among friends").await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_core::ChannelAdapter;
-use rejoinder_discord::DiscordOptions;
+use rejoinder_discord::DiscordSection;
 use rejoinder_discord_server::{DiscordServer, Fault, Scope};
 use rstest::rstest;
 
@@ -267,7 +267,7 @@ async fn a_file_that_is_too_large_is_named() {
 async fn previews_can_be_left_out() {
     let server = DiscordServer::start().await;
     let ada = server.person("Ada").await;
-    let gateway = Gateway::with(DiscordOptions { suppress_embeds: true, ..options(&server) }).await;
+    let gateway = Gateway::with(DiscordSection { suppress_embeds: true, ..options(&server) }).await;
     gateway.until_health("it is connected", |health| health.inbound_at.is_some()).await;
 
     ada.dm("say https://example.org").await;

@@ -3,7 +3,7 @@
 use std::{ops::Deref, sync::Arc, time::Duration};
 
 use rejoinder_core::{ChannelId, conformance::refusing::Refuses};
-use rejoinder_discord::{Discord, DiscordOptions, Limits};
+use rejoinder_discord::{Discord, DiscordSection, Pace};
 use rejoinder_discord_server::DiscordServer;
 pub(crate) use rejoinder_testkit::SILENT;
 use rejoinder_testkit::{LeadingClock, Setup, obedient};
@@ -24,12 +24,12 @@ impl Deref for Gateway {
 }
 
 /// What the channel is made with: no limits of our own.
-pub(crate) fn options(server: &DiscordServer) -> DiscordOptions {
-    DiscordOptions {
+pub(crate) fn options(server: &DiscordServer) -> DiscordSection {
+    DiscordSection {
         token: server.token().into(),
         api_url: Url::parse(server.api_url()).expect("an address"),
-        limits: Limits::none(),
-        ..DiscordOptions::default()
+        pace: Pace::Server,
+        ..DiscordSection::default()
     }
 }
 
@@ -55,7 +55,7 @@ impl Gateway {
         gateway
     }
 
-    pub(crate) async fn with(options: DiscordOptions) -> Self {
+    pub(crate) async fn with(options: DiscordSection) -> Self {
         let clock = Arc::default();
         Self::on(options, setup(&clock), clock).await
     }
@@ -68,9 +68,9 @@ impl Gateway {
         gateway
     }
 
-    async fn on(options: DiscordOptions, setup: Setup, clock: Arc<LeadingClock>) -> Self {
+    async fn on(options: DiscordSection, setup: Setup, clock: Arc<LeadingClock>) -> Self {
         let channel = ChannelId::new("discord", "main");
-        let discord = Discord::new(channel, options, Arc::clone(&clock) as _, http()).expect("sound options");
+        let discord = Discord::new(channel, options, Arc::clone(&clock) as _, http());
         Self { kit: rejoinder_testkit::Gateway::start(setup, Arc::new(discord)).await, clock }
     }
 

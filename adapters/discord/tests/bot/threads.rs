@@ -1,6 +1,6 @@
 //! Threads and forums.
 
-use rejoinder_discord::DiscordOptions;
+use rejoinder_discord::DiscordSection;
 use rejoinder_discord_server::DiscordServer;
 
 use crate::support::{Gateway, options};
@@ -61,7 +61,7 @@ async fn a_mention_can_be_answered_in_a_thread_of_its_own() {
     let server = DiscordServer::start().await;
     let general = server.guild("Friends").await.channel("general").await;
     let ada = server.person("Ada").await;
-    let gateway = Gateway::with(DiscordOptions { auto_thread: true, ..options(&server) }).await;
+    let gateway = Gateway::with(DiscordSection { auto_thread: true, ..options(&server) }).await;
     gateway.until_health("it is connected", |health| health.inbound_at.is_some()).await;
 
     let asked = ada.mentions(&general, "say one").await;
@@ -85,7 +85,7 @@ async fn where_no_thread_can_be_opened_the_answer_stays_in_the_channel() {
     let general = server.guild("Friends").await.channel("general").await;
     general.denies(&["create_public_threads"]).await;
     let ada = server.person("Ada").await;
-    let gateway = Gateway::with(DiscordOptions { auto_thread: true, ..options(&server) }).await;
+    let gateway = Gateway::with(DiscordSection { auto_thread: true, ..options(&server) }).await;
     gateway.until_health("it is connected", |health| health.inbound_at.is_some()).await;
 
     let asked = ada.mentions(&general, "say one").await;

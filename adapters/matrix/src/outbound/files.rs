@@ -48,7 +48,7 @@ impl Matrix {
             let name = file.name.replace(['[', ']'], "");
             return Ok(content::text(&format!("{caption}{gap}📎 [{name}](<{}>)", file.url), &ours));
         }
-        let bytes = files::inline(&file.url, self.options.max_upload)
+        let bytes = files::inline(&file.url, self.options.max_upload.bytes())
             .map_err(|why| DeliveryError::Refused(format!("`{}` is not sent: {why}", file.name)))?;
         let size = bytes.len();
         let mime: mime::Mime = file.media_type.parse().unwrap_or(mime::APPLICATION_OCTET_STREAM);
@@ -82,7 +82,7 @@ impl Matrix {
         file: &Attachment,
         limit: usize,
     ) -> Result<Vec<u8>, FetchError> {
-        let limit = limit.min(self.options.max_download);
+        let limit = limit.min(self.options.max_attachment.bytes());
         let (room, event) = kept_at(&file.url).ok_or_else(|| FetchError::NotOurs(file.name.clone()))?;
         let failed = |why: String| FetchError::Failed(why);
         let room = session.client.get_room(&room).ok_or_else(|| failed("we are not in its room".to_owned()))?;

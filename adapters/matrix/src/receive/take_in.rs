@@ -18,9 +18,9 @@ use crate::{
     inbound::{self, Around},
     known::Known,
     locked::Locked,
-    options::ReadReceipts,
     payload::Event,
     room::{chat_kind, read},
+    section::ReadReceipts,
 };
 
 /// How often an event that another refers to is asked for.

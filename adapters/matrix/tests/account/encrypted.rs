@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rejoinder_matrix::MatrixOptions;
+use rejoinder_matrix::MatrixSection;
 use rejoinder_matrix_server::{Fault, Homeserver, Message};
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ async fn encrypted_files_go_both_ways() {
 async fn what_comes_before_its_key_is_read_when_the_key_comes() {
     let homeserver = Homeserver::shared().await;
     let account = homeserver.account("agent").await;
-    let patient = MatrixOptions { decrypt_patience: Duration::from_mins(10), ..options(homeserver.url(), &account) };
+    let patient = MatrixSection { decrypt_patience: Duration::from_mins(10), ..options(homeserver.url(), &account) };
     let gateway = Gateway::synced(patient).await;
     let way = homeserver.proxy().await;
     let ada = homeserver.human_through("ada", &way).await;
@@ -114,7 +114,7 @@ async fn what_comes_before_its_key_is_read_when_the_key_comes() {
 async fn what_cannot_be_read_is_said_to_be() {
     let homeserver = Homeserver::shared().await;
     let account = homeserver.account("agent").await;
-    let impatient = MatrixOptions { decrypt_patience: Duration::from_secs(1), ..options(homeserver.url(), &account) };
+    let impatient = MatrixSection { decrypt_patience: Duration::from_secs(1), ..options(homeserver.url(), &account) };
     let gateway = Gateway::synced(impatient).await;
     let way = homeserver.proxy().await;
     let ada = homeserver.human_through("ada", &way).await;
@@ -210,7 +210,7 @@ async fn what_is_taken_back_in_an_encrypted_chat_is_not_answered() {
 async fn what_cannot_be_read_in_a_group_is_said_to_be_where_it_answers_us() {
     let homeserver = Homeserver::shared().await;
     let account = homeserver.account("agent").await;
-    let impatient = MatrixOptions { decrypt_patience: Duration::from_secs(1), ..options(homeserver.url(), &account) };
+    let impatient = MatrixSection { decrypt_patience: Duration::from_secs(1), ..options(homeserver.url(), &account) };
     let gateway = Gateway::synced(impatient).await;
     let way = homeserver.proxy().await;
     let (ada, bob) = (homeserver.human("ada").await, homeserver.human_through("bob", &way).await);
@@ -240,7 +240,7 @@ async fn what_cannot_be_read_in_a_group_is_said_to_be_where_it_answers_us() {
 async fn the_oldest_of_too_many_that_wait_is_said_to_be_unreadable() {
     let homeserver = Homeserver::shared().await;
     let account = homeserver.account("agent").await;
-    let patient = MatrixOptions { decrypt_patience: Duration::from_mins(10), ..options(homeserver.url(), &account) };
+    let patient = MatrixSection { decrypt_patience: Duration::from_mins(10), ..options(homeserver.url(), &account) };
     let gateway = Gateway::synced(patient).await;
     let way = homeserver.proxy().await;
     let ada = homeserver.human_through("ada", &way).await;
@@ -276,7 +276,7 @@ async fn the_oldest_of_too_many_that_wait_is_said_to_be_unreadable() {
 async fn what_is_nothing_once_it_is_read_holds_nothing_up() {
     let homeserver = Homeserver::shared().await;
     let account = homeserver.account("agent").await;
-    let patient = MatrixOptions { decrypt_patience: Duration::from_mins(10), ..options(homeserver.url(), &account) };
+    let patient = MatrixSection { decrypt_patience: Duration::from_mins(10), ..options(homeserver.url(), &account) };
     let gateway = Gateway::synced(patient).await;
     let way = homeserver.proxy().await;
     let ada = homeserver.human_through("ada", &way).await;
@@ -310,7 +310,7 @@ async fn what_is_nothing_once_it_is_read_holds_nothing_up() {
 async fn what_is_taken_back_before_its_key_comes_is_not_answered() {
     let homeserver = Homeserver::shared().await;
     let account = homeserver.account("agent").await;
-    let patient = MatrixOptions { decrypt_patience: Duration::from_mins(10), ..options(homeserver.url(), &account) };
+    let patient = MatrixSection { decrypt_patience: Duration::from_mins(10), ..options(homeserver.url(), &account) };
     let gateway = Gateway::synced(patient).await;
     let way = homeserver.proxy().await;
     let ada = homeserver.human_through("ada", &way).await;

@@ -1,6 +1,6 @@
 //! What is said to the account.
 
-use rejoinder_matrix::{MatrixOptions, ReadReceipts};
+use rejoinder_matrix::{MatrixSection, ReadReceipts};
 use rejoinder_matrix_server::{Call, Homeserver};
 use serde_json::json;
 
@@ -262,7 +262,7 @@ async fn what_is_answered_is_marked_as_read() {
     let proxy = homeserver.proxy().await;
     let account = homeserver.account("agent").await;
     let read_receipts = ReadReceipts::OnAnswer;
-    let gateway = Gateway::synced(MatrixOptions { read_receipts, ..options(proxy.url(), &account) }).await;
+    let gateway = Gateway::synced(MatrixSection { read_receipts, ..options(proxy.url(), &account) }).await;
     let ada = homeserver.person("ada").await;
     let (room, other) = (ada.direct(gateway.user()).await, ada.direct(gateway.user()).await);
 
@@ -285,7 +285,7 @@ async fn nothing_is_marked_as_read_where_nobody_wants_it() {
     let proxy = homeserver.proxy().await;
     let account = homeserver.account("agent").await;
     let read_receipts = ReadReceipts::Off;
-    let gateway = Gateway::synced(MatrixOptions { read_receipts, ..options(proxy.url(), &account) }).await;
+    let gateway = Gateway::synced(MatrixSection { read_receipts, ..options(proxy.url(), &account) }).await;
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
 

@@ -1,6 +1,6 @@
 //! What is missed, and what is repeated.
 
-use rejoinder_matrix::{Login, MatrixOptions};
+use rejoinder_matrix::{Login, MatrixSection};
 use rejoinder_matrix_server::{Call, Fault, Homeserver, Proxy, Settings};
 use serde_json::{Value, json};
 
@@ -192,7 +192,7 @@ async fn an_event_with_a_wrong_time_hides_nothing() {
     let proxy = homeserver.proxy().await;
     let (account, token) = homeserver.account_with_token("agent").await;
     let login = Login::AccessToken(token.as_str().into());
-    let gateway = Gateway::synced(MatrixOptions { login, ..options(proxy.url(), &account) }).await;
+    let gateway = Gateway::synced(options(proxy.url(), &account).with_login(login)).await;
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "say before").await;

@@ -1,6 +1,6 @@
 //! Coming into rooms, and out of them.
 
-use rejoinder_matrix::{AutoJoin, Login, MatrixOptions};
+use rejoinder_matrix::{AutoJoin, Login, MatrixSection};
 use rejoinder_matrix_server::Homeserver;
 use serde_json::json;
 
@@ -12,8 +12,8 @@ async fn only_those_on_the_list_may_invite() {
     let homeserver = Homeserver::shared().await;
     let account = homeserver.account("agent").await;
     let (ada, eve) = (homeserver.person("ada").await, homeserver.person("eve").await);
-    let invites_from = vec![ada.user().to_owned()];
-    let chosen = MatrixOptions { auto_join: AutoJoin::Allowlist, invites_from, ..options(homeserver.url(), &account) };
+    let allow_from = [ada.user()].into_iter().collect();
+    let chosen = MatrixSection { auto_join: AutoJoin::Allowlist, allow_from, ..options(homeserver.url(), &account) };
     let gateway = Gateway::synced(chosen).await;
 
     let (from_eve, from_ada) = (eve.direct(gateway.user()).await, ada.direct(gateway.user()).await);
@@ -31,9 +31,9 @@ async fn with_never_we_come_into_no_room_by_ourselves() {
     let (account, token) = homeserver.account_with_token("agent").await;
     let login = Login::AccessToken(token.as_str().into());
     let ada = homeserver.person("ada").await;
-    let invites_from = vec![ada.user().to_owned()];
+    let allow_from = [ada.user()].into_iter().collect();
     let auto_join = AutoJoin::Never;
-    let chosen = MatrixOptions { login, auto_join, invites_from, ..options(homeserver.url(), &account) };
+    let chosen = MatrixSection { auto_join, allow_from, ..options(homeserver.url(), &account).with_login(login) };
     let gateway = Gateway::synced(chosen).await;
 
     let (left, joined) = (ada.direct(gateway.user()).await, ada.direct(gateway.user()).await);
@@ -122,7 +122,7 @@ async fn a_room_that_is_upgraded_is_followed_where_invitations_are_not() {
     let (account, token) = homeserver.account_with_token("agent").await;
     let login = Login::AccessToken(token.as_str().into());
     let auto_join = AutoJoin::Never;
-    let chosen = MatrixOptions { login, auto_join, ..options(homeserver.url(), &account) };
+    let chosen = MatrixSection { auto_join, ..options(homeserver.url(), &account).with_login(login) };
     let gateway = Gateway::synced(chosen).await;
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
@@ -192,7 +192,7 @@ async fn what_was_said_behind_our_back_while_we_were_away_is_not_answered() {
     let homeserver = Homeserver::shared().await;
     let (account, token) = homeserver.account_with_token("agent").await;
     let login = Login::AccessToken(token.as_str().into());
-    let gateway = Gateway::synced(MatrixOptions { login, ..options(homeserver.url(), &account) }).await;
+    let gateway = Gateway::synced(options(homeserver.url(), &account).with_login(login)).await;
     let ada = homeserver.person("ada").await;
     let room = ada.room("A chat", &[gateway.user()]).await;
     ada.says(&room, "say before").await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rejoinder_matrix::MatrixOptions;
+use rejoinder_matrix::MatrixSection;
 use rejoinder_matrix_server::{Call, Fault, Homeserver, Proxy};
 
 use crate::support::{Gateway, options, trouble};
@@ -79,7 +79,7 @@ async fn what_was_sent_encrypted_a_day_ago_is_found_and_not_sent_again() {
     let homeserver = Homeserver::shared().await;
     let proxy = homeserver.proxy().await;
     let account = homeserver.account("agent").await;
-    let patient = MatrixOptions { decrypt_patience: Duration::from_hours(48), ..options(proxy.url(), &account) };
+    let patient = MatrixSection { decrypt_patience: Duration::from_hours(48), ..options(proxy.url(), &account) };
     let gateway = Gateway::synced(patient).await;
     let ada = homeserver.human("ada").await;
     let room = ada.direct(gateway.user()).await;

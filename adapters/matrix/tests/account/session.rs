@@ -3,7 +3,7 @@
 use std::fs;
 
 use rejoinder_core::ChannelAdapter;
-use rejoinder_matrix::{Login, MatrixOptions};
+use rejoinder_matrix::{Login, MatrixSection};
 use rejoinder_matrix_server::{Call, Fault, Homeserver};
 use serde_json::json;
 
@@ -38,7 +38,7 @@ async fn a_restart_keeps_the_device() {
 async fn an_access_token_is_a_login_too() {
     let homeserver = Homeserver::shared().await;
     let (account, token) = homeserver.account_with_token("agent").await;
-    let chosen = MatrixOptions { login: Login::AccessToken(token.into()), ..options(homeserver.url(), &account) };
+    let chosen = options(homeserver.url(), &account).with_login(Login::AccessToken(token.into()));
     let gateway = Gateway::synced(chosen).await;
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
@@ -56,7 +56,7 @@ async fn a_restart_with_an_access_token_keeps_the_device() {
     let proxy = homeserver.proxy().await;
     let (account, token) = homeserver.account_with_token("agent").await;
     let login = Login::AccessToken(token.as_str().into());
-    let gateway = Gateway::synced(MatrixOptions { login, ..options(proxy.url(), &account) }).await;
+    let gateway = Gateway::synced(options(proxy.url(), &account).with_login(login)).await;
     let before = gateway.device();
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
@@ -82,7 +82,7 @@ async fn the_token_of_another_device_is_refused_and_nothing_is_lost() {
     let homeserver = Homeserver::shared().await;
     let (account, token) = homeserver.account_with_token("agent").await;
     let ours = Login::AccessToken(token.into());
-    let chosen = MatrixOptions { login: ours.clone(), ..options(homeserver.url(), &account) };
+    let chosen = MatrixSection { login: ours.clone(), ..options(homeserver.url(), &account) };
     let gateway = Gateway::synced(chosen).await;
     let (before, ada) = (gateway.device(), homeserver.person("ada").await);
     let room = ada.direct(gateway.user()).await;
@@ -93,11 +93,11 @@ async fn the_token_of_another_device_is_refused_and_nothing_is_lost() {
     let mut down = gateway.down().await;
     ada.says(&room, "say two").await;
     let another = token_of_another_device(homeserver, &account).await;
-    down.options.login = Login::AccessToken(another.into());
+    down.options = down.options.with_login(Login::AccessToken(another.into()));
     let gateway = down.up().await;
     let health = gateway.until_health("it is said", |health| health.problem.is_some()).await;
     let mut down = gateway.down().await;
-    down.options.login = ours;
+    down.options = down.options.with_login(ours);
     let gateway = down.up().await;
 
     let problem = health.problem.unwrap_or_default();
@@ -114,7 +114,7 @@ async fn the_token_of_a_device_that_another_program_uses_is_refused() {
     let homeserver = Homeserver::shared().await;
     let (account, token) = homeserver.account_with_token("agent").await;
     let login = Login::AccessToken(token.into());
-    let chosen = MatrixOptions { login, ..options(homeserver.url(), &account) };
+    let chosen = options(homeserver.url(), &account).with_login(login);
     let other = Gateway::synced(chosen.clone()).await;
 
     let gateway = Gateway::with(chosen).await;
@@ -168,7 +168,7 @@ async fn an_operator_can_start_anew() {
 async fn a_password_that_is_refused_is_named() {
     let homeserver = Homeserver::shared().await;
     let account = homeserver.account("agent").await;
-    let chosen = MatrixOptions { login: Login::Password("wrong".into()), ..options(homeserver.url(), &account) };
+    let chosen = options(homeserver.url(), &account).with_login(Login::Password("wrong".into()));
     let gateway = Gateway::with(chosen).await;
 
     let health = gateway.until_health("it is named", |health| health.problem.is_some()).await;
@@ -205,7 +205,7 @@ async fn a_token_that_is_refused_once_is_tried_again() {
     let proxy = homeserver.proxy().await;
     let (account, token) = homeserver.account_with_token("agent").await;
     let login = Login::AccessToken(token.into());
-    let gateway = Gateway::synced(MatrixOptions { login, ..options(proxy.url(), &account) }).await;
+    let gateway = Gateway::synced(options(proxy.url(), &account).with_login(login)).await;
     let before = gateway.device();
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;

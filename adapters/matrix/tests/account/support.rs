@@ -3,7 +3,7 @@
 use std::{ops::Deref, path::PathBuf, sync::Arc, time::Duration};
 
 use rejoinder_core::{ChannelId, Policy, Store, TurnId, store::CursorMove};
-use rejoinder_matrix::{AutoJoin, Login, Matrix, MatrixOptions};
+use rejoinder_matrix::{AutoJoin, Matrix, MatrixSection};
 use rejoinder_matrix_server::{Account, Fault, Homeserver, Person};
 pub(crate) use rejoinder_testkit::CANNOT_READ as UNREADABLE;
 use rejoinder_testkit::{LeadingClock, Setup, obedient, until};
@@ -14,7 +14,7 @@ use url::Url;
 pub(crate) struct Gateway {
     kit: rejoinder_testkit::Gateway<Matrix>,
     pub(crate) clock: Arc<LeadingClock>,
-    options: MatrixOptions,
+    options: MatrixSection,
 }
 
 impl Deref for Gateway {
@@ -26,14 +26,14 @@ impl Deref for Gateway {
 }
 
 /// What the channel is made with: everybody may invite, and syncs are short.
-pub(crate) fn options(homeserver: &str, account: &Account) -> MatrixOptions {
-    MatrixOptions {
+pub(crate) fn options(homeserver: &str, account: &Account) -> MatrixSection {
+    MatrixSection {
         homeserver: Url::parse(homeserver).expect("an address"),
         user: account.user.clone(),
-        login: Login::Password(account.password.as_str().into()),
+        password: Some(account.password.as_str().into()),
         auto_join: AutoJoin::Always,
         sync_timeout: Duration::from_secs(2),
-        ..MatrixOptions::default()
+        ..MatrixSection::default()
     }
 }
 
@@ -96,13 +96,13 @@ impl Gateway {
     }
 
     /// Starts, and returns once it has synced.
-    pub(crate) async fn synced(options: MatrixOptions) -> Self {
+    pub(crate) async fn synced(options: MatrixSection) -> Self {
         let gateway = Self::with(options).await;
         gateway.until_synced().await;
         gateway
     }
 
-    pub(crate) async fn with(options: MatrixOptions) -> Self {
+    pub(crate) async fn with(options: MatrixSection) -> Self {
         let setup = Setup::new()
             .agent(|clock, gate| obedient(clock, gate).reading(&["text/", "audio/"]))
             // On a slow machine everything takes long.
@@ -112,16 +112,16 @@ impl Gateway {
         Self::on(options, setup).await
     }
 
-    async fn on(mut options: MatrixOptions, setup: Setup) -> Self {
-        options.folder = setup.folder().join("matrix-main");
+    async fn on(options: MatrixSection, setup: Setup) -> Self {
+        let folder = setup.folder().join("matrix-main");
         let (channel, clock) = (ChannelId::new("matrix", "main"), Arc::new(LeadingClock::default()));
-        let matrix = Matrix::new(channel, options.clone(), Arc::clone(&clock) as _, http()).expect("sound options");
+        let matrix = Matrix::new(channel, options.clone(), folder.clone(), Arc::clone(&clock) as _, http());
         let setup = setup.clock(Arc::clone(&clock) as _);
-        Self { kit: rejoinder_testkit::Gateway::start(setup, Arc::new(matrix)).await, clock, options }
+        Self { kit: rejoinder_testkit::Gateway::start(setup, Arc::new(matrix)).await, clock, options, folder }
     }
 
     /// What the channel was made with.
-    pub(crate) fn options(&self) -> &MatrixOptions {
+    pub(crate) fn options(&self) -> &MatrixSection {
         &self.options
     }
 
@@ -139,7 +139,7 @@ impl Gateway {
 
     /// Where the session and the keys are.
     pub(crate) fn keys(&self) -> PathBuf {
-        self.options.folder.clone()
+        self.folder.clone()
     }
 
     /// Stops it; nothing is lost.
@@ -186,7 +186,7 @@ impl Gateway {
 /// A gateway that is not running.
 pub(crate) struct Down {
     setup: Setup,
-    pub(crate) options: MatrixOptions,
+    pub(crate) options: MatrixSection,
 }
 
 impl Down {

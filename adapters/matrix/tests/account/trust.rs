@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rejoinder_matrix::{MatrixOptions, standing};
+use rejoinder_matrix::{MatrixSection, standing};
 use rejoinder_matrix_server::{Call, Fault, Homeserver};
 
 use crate::support::{Gateway, UNREADABLE, http, options};
@@ -25,7 +25,7 @@ async fn our_device_is_signed_by_our_account() {
     let device = gateway.device();
     let is_signed = async || ada.sees_signed(gateway.user(), &device).await.then_some(());
     ada.until("a signature", is_signed).await;
-    let stands = standing(&http(), gateway.options()).await.expect("an account that works");
+    let stands = standing(&http(), gateway.options(), &gateway.folder()).await.expect("an account that works");
     let gateway = gateway.down().await.up().await;
     gateway.until_synced().await;
     ada.says(&room, "say hello").await;
@@ -45,7 +45,7 @@ async fn a_new_device_with_the_recovery_key_reads_what_was_said_before() {
     let homeserver = Homeserver::shared().await;
     let proxy = homeserver.proxy().await;
     let account = homeserver.account("agent").await;
-    let chosen = MatrixOptions {
+    let chosen = MatrixSection {
         recovery_key: Some("correct horse battery staple".into()),
         decrypt_patience: Duration::from_mins(10),
         ..options(proxy.url(), &account)
@@ -96,7 +96,7 @@ async fn what_cannot_be_read_does_not_wait_for_our_device_to_be_signed() {
     let account = homeserver.account("agent").await;
     proxy.fails("POST", "/keys/device_signing/upload", usize::MAX, Fault::Stall);
     let started = Instant::now();
-    let impatient = MatrixOptions { decrypt_patience: Duration::from_secs(1), ..options(proxy.url(), &account) };
+    let impatient = MatrixSection { decrypt_patience: Duration::from_secs(1), ..options(proxy.url(), &account) };
     let gateway = Gateway::synced(impatient).await;
     let way = homeserver.proxy().await;
     let ada = homeserver.human_through("ada", &way).await;
@@ -118,7 +118,7 @@ async fn a_recovery_key_that_opens_nothing_keeps_nobody_waiting() {
     let homeserver = Homeserver::shared().await;
     let account = homeserver.account("agent").await;
     let recovery_key = Some("correct horse battery staple".into());
-    let gateway = Gateway::synced(MatrixOptions { recovery_key, ..options(homeserver.url(), &account) }).await;
+    let gateway = Gateway::synced(MatrixSection { recovery_key, ..options(homeserver.url(), &account) }).await;
     let (before, ada) = (gateway.device(), homeserver.person("ada").await);
     let room = ada.direct(gateway.user()).await;
     ada.until_joined(&room, gateway.user()).await;

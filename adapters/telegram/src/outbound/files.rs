@@ -96,7 +96,7 @@ impl Telegram {
         caption: &str,
         reply: Option<ReplyParameters>,
     ) -> Result<Receipt, DeliveryError> {
-        let source = Source::of(file, self.options.max_upload)?;
+        let source = Source::of(file, self.options.max_upload.bytes())?;
         let parameters = parameters(address, caption, reply.as_ref())?;
         let look = Look::of(&file.media_type, source.size());
         let looks = if look == Look::Document { vec![look] } else { vec![look, Look::Document] };

@@ -25,8 +25,8 @@ use crate::{
     Open, Telegram,
     check::BotProfile,
     errors::{ApiError, Refusal},
-    options::WebhookOptions,
     payload::WebhookInfo,
+    section::TelegramWebhook,
 };
 
 /// The largest update that is taken, in bytes.
@@ -53,8 +53,8 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    pub(crate) fn new(name: &str, token: &SecretString, options: &WebhookOptions) -> Self {
-        let secret = options.secret.clone().unwrap_or_else(|| {
+    pub(crate) fn new(name: &str, token: &SecretString, options: &TelegramWebhook) -> Self {
+        let secret = options.secret.clone().map(SecretString::from).unwrap_or_else(|| {
             // The same after every start, so that posts under way are still let in.
             let made = Sha256::new()
                 .chain_update(b"rejoinder telegram webhook\0")
@@ -127,7 +127,7 @@ impl Telegram {
     /// Has Telegram post updates until the run ends, and watches that it can.
     pub(crate) async fn listen(
         &self,
-        webhook: &WebhookOptions,
+        webhook: &TelegramWebhook,
         me: &BotProfile,
         receiver: &Receiver<'_>,
     ) -> Result<(), RunEnd> {
@@ -167,10 +167,10 @@ impl Telegram {
         }
     }
 
-    async fn set_webhook(&self, webhook: &WebhookOptions) -> Result<bool, ApiError> {
+    async fn set_webhook(&self, webhook: &TelegramWebhook) -> Result<bool, ApiError> {
         let mut payload = SetWebhook::new(webhook.url.clone());
         payload.secret_token = self.door.as_ref().map(|door| door.secret.expose_secret().to_owned());
-        payload.max_connections = Some(webhook.max_connections);
+        payload.max_connections = u8::try_from(webhook.max_connections).ok();
         payload.allowed_updates = Some(ALLOWED.to_vec());
         self.api.call::<_, bool>(&payload).await?;
         self.health.inbound_works(self.clock.now());
@@ -178,7 +178,7 @@ impl Telegram {
     }
 
     /// Asks Telegram how it gets on with us; whether it still posts to us.
-    async fn watch_webhook(&self, webhook: &WebhookOptions, since: Timestamp) -> Result<bool, ApiError> {
+    async fn watch_webhook(&self, webhook: &TelegramWebhook, since: Timestamp) -> Result<bool, ApiError> {
         let info: WebhookInfo = self.api.call(&GetWebhookInfo::new()).await?;
         self.health.outbound_works();
         if info.url != webhook.url.as_str() {
@@ -204,11 +204,11 @@ mod tests {
     use url::Url;
 
     use super::*;
-    use crate::options::Mode;
+    use crate::section::is_webhook_secret;
 
     fn door(secret: Option<&str>) -> Door {
-        let options = WebhookOptions::new(Url::parse("https://example.org/telegram/main").expect("an address"));
-        Door::new("main", &"1:a".into(), &WebhookOptions { secret: secret.map(Into::into), ..options })
+        let options = TelegramWebhook::new(Url::parse("https://example.org/telegram/main").expect("an address"));
+        Door::new("main", &"1:a".into(), &TelegramWebhook { secret: secret.map(Into::into), ..options })
     }
 
     fn showing(secret: &str) -> HeaderMap {
@@ -228,19 +228,11 @@ mod tests {
     #[test]
     fn a_secret_of_our_own_making_stays_and_is_another_ones_for_another_bot() {
         let (one, again) = (door(None), door(None));
-        let options = WebhookOptions::new(Url::parse("https://example.org/telegram/main").expect("an address"));
+        let options = TelegramWebhook::new(Url::parse("https://example.org/telegram/main").expect("an address"));
         let other = Door::new("main", &"2:a".into(), &options);
 
         assert_eq!(one.secret.expose_secret(), again.secret.expose_secret());
         assert_ne!(one.secret.expose_secret(), other.secret.expose_secret());
-        assert!(
-            crate::options::TelegramOptions {
-                token: "1:a".into(),
-                mode: Mode::Webhook(WebhookOptions { secret: Some(one.secret), ..options }),
-                ..Default::default()
-            }
-            .check()
-            .is_ok()
-        );
+        assert!(is_webhook_secret(one.secret.expose_secret()));
     }
 }

@@ -2,7 +2,7 @@
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rejoinder_core::{Attachment, ChannelAdapter, FetchError};
-use rejoinder_telegram::{Streaming, TelegramOptions};
+use rejoinder_telegram::{Streaming, TelegramSection};
 use rejoinder_telegram_double::{ApiError, Fault, TelegramDouble};
 
 use crate::support::{Gateway, LABEL, SILENT, bot, options};
@@ -131,7 +131,7 @@ async fn typing_is_shown_while_the_agent_is_at_work() {
     let telegram = TelegramDouble::start().await;
     let ada = telegram.person("Ada");
     // Only a message ends a notice that is shown, and not a draft's last edit.
-    let bot = bot(TelegramOptions { streaming: Streaming::Off, ..options(&telegram) });
+    let bot = bot(TelegramSection { streaming: Streaming::Off, ..options(&telegram) });
     let gateway = Gateway::with(bot).await;
 
     ada.says("begin it");

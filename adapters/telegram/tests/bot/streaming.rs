@@ -1,12 +1,12 @@
 //! The text of a run that is still going on.
 
-use rejoinder_telegram::{Streaming, TelegramOptions};
+use rejoinder_telegram::{Streaming, TelegramSection};
 use rejoinder_telegram_double::{ApiError, Fault, Person, TelegramDouble};
 
 use crate::support::{Gateway, bot, options};
 
 async fn streaming(telegram: &TelegramDouble, streaming: Streaming) -> Gateway {
-    Gateway::with(bot(TelegramOptions { streaming, ..options(telegram) })).await
+    Gateway::with(bot(TelegramSection { streaming, ..options(telegram) })).await
 }
 
 fn ours(ada: &Person) -> Vec<String> {

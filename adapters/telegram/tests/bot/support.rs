@@ -3,7 +3,7 @@
 use std::{ops::Deref, sync::Arc, time::Duration};
 
 use rejoinder_core::{ChannelId, SystemClock, conformance::refusing::Refuses};
-use rejoinder_telegram::{Limits, Telegram, TelegramOptions};
+use rejoinder_telegram::{Pace, Telegram, TelegramSection};
 use rejoinder_telegram_double::TelegramDouble;
 pub(crate) use rejoinder_testkit::{LABEL, SILENT};
 use rejoinder_testkit::{Setup, obedient};
@@ -21,13 +21,13 @@ impl Deref for Gateway {
 }
 
 /// What the bot is made with: no limits, and short polls.
-pub(crate) fn options(telegram: &TelegramDouble) -> TelegramOptions {
-    TelegramOptions {
+pub(crate) fn options(telegram: &TelegramDouble) -> TelegramSection {
+    TelegramSection {
         token: telegram.token().into(),
         api_url: Url::parse(&telegram.url()).expect("an address"),
         poll_timeout: Duration::from_secs(1),
-        limits: Limits::none(),
-        ..TelegramOptions::default()
+        pace: Pace::Server,
+        ..TelegramSection::default()
     }
 }
 
@@ -36,9 +36,9 @@ pub(crate) fn http() -> reqwest::Client {
     http.connect_timeout(Duration::from_secs(5)).build().expect("a client")
 }
 
-pub(crate) fn bot(options: TelegramOptions) -> Arc<Telegram> {
+pub(crate) fn bot(options: TelegramSection) -> Arc<Telegram> {
     let channel = ChannelId::new("telegram", "main");
-    Arc::new(Telegram::new(channel, options, Arc::new(SystemClock), http()).expect("sound options"))
+    Arc::new(Telegram::new(channel, options, Arc::new(SystemClock), http()))
 }
 
 fn setup() -> Setup {

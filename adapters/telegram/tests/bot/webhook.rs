@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use rejoinder_core::ChannelAdapter;
-use rejoinder_telegram::{Mode, TelegramOptions, WebhookOptions, webhook_routes};
+use rejoinder_telegram::{TelegramSection, TelegramWebhook, UpdateMode, webhook_routes};
 use rejoinder_telegram_double::{Fault, TelegramDouble};
 use reqwest::StatusCode;
 use tokio::net::TcpListener;
@@ -18,9 +18,9 @@ async fn posted(telegram: &TelegramDouble) -> (Arc<rejoinder_telegram::Telegram>
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("bound");
     let url = Url::parse(&format!("http://{address}/telegram/main")).expect("an address");
-    let webhook = WebhookOptions { secret: Some(SECRET.into()), ..WebhookOptions::new(url.clone()) };
+    let webhook = TelegramWebhook { secret: Some(SECRET.into()), ..TelegramWebhook::new(url.clone()) };
     telegram.webhook_pauses(Duration::from_millis(10), Duration::from_millis(50));
-    let bot = bot(TelegramOptions { mode: Mode::Webhook(webhook), ..options(telegram) });
+    let bot = bot(TelegramSection { mode: UpdateMode::Webhook, webhook: Some(webhook), ..options(telegram) });
     let routes = webhook_routes([Arc::clone(&bot)]);
     tokio::spawn(async move { axum::serve(listener, routes).await });
     (bot, url)

@@ -11,7 +11,7 @@ use rejoinder_core::{
     },
 };
 use rejoinder_testkit::{Gateway, Setup};
-use rejoinder_webchat::{Access, WebchatAdapter, WebchatSettings, router};
+use rejoinder_webchat::{Access, WebchatAdapter, WebchatSection, WebchatSettings, router};
 use serde_json::{Value, json};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -60,9 +60,12 @@ impl Chat {
     async fn on(access: Access, setup: Setup) -> Self {
         let adapter = Arc::new(WebchatAdapter::new(WebchatSettings {
             name: "main".to_owned(),
+            section: WebchatSection {
+                title: "Chat & <b>tests</b>".to_owned(),
+                greeting: "Hello.".to_owned(),
+                ..WebchatSection::default()
+            },
             access,
-            title: "Chat & <b>tests</b>".to_owned(),
-            greeting: "Hello.".to_owned(),
             origins: vec![],
             clock: Arc::new(SystemClock),
         }));

@@ -5,6 +5,7 @@ use rstest::rstest;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::WebhookSection;
 
 const SIGNING_SECRET: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 const HUB_SECRET: &str = "It's a Secret to Everybody";
@@ -16,14 +17,14 @@ fn settings(token: Option<&str>, signing_secret: Option<&str>, hub_secret: Optio
     WebhookSettings {
         name: "siri".to_owned(),
         token: token.map(Into::into),
-        signing_secret: signing_secret.map(Into::into),
-        hub_secret: hub_secret.map(Into::into),
+        section: WebhookSection {
+            signing_secret: signing_secret.map(Into::into),
+            hub_secret: hub_secret.map(Into::into),
+            ..WebhookSection::default()
+        },
         result_keys: ResultKeys::new(&"kept by the gateway".into()),
-        wait: Duration::from_secs(25),
-        body_limit: crate::DEFAULT_BODY_LIMIT,
-        conversation: None,
+        body_limit: 1 << 20,
         public_url: None,
-        callback: None,
         clock: Arc::new(SystemClock),
         http: reqwest::Client::builder().build().unwrap(),
         hang_up: CancellationToken::new(),

@@ -19,7 +19,7 @@ use rejoinder_core::{
     },
 };
 use rejoinder_testkit::{Gateway, Setup, until};
-use rejoinder_webhook::{CallbackSettings, FormerHooks, ResultKeys, WebhookAdapter, WebhookSettings};
+use rejoinder_webhook::{FormerHooks, ResultKeys, WebhookAdapter, WebhookSection, WebhookSettings};
 use reqwest::{Client, RequestBuilder, Response, StatusCode, redirect};
 use serde_json::Value;
 use sha2::Sha256;
@@ -81,25 +81,27 @@ impl Hook {
         Self::with(None, setup().refusing(Refuses::Words)).await
     }
 
-    pub(crate) async fn with_callback(callback: CallbackSettings) -> Self {
-        Self::with(Some(callback), setup()).await
+    pub(crate) async fn with_callback(url: Url) -> Self {
+        Self::with(Some(url), setup()).await
     }
 
-    async fn with(callback: Option<CallbackSettings>, setup: Setup) -> Self {
+    async fn with(callback_url: Option<Url>, setup: Setup) -> Self {
         let client = Client::builder().redirect(redirect::Policy::none()).build().expect("a client");
         let hang_up = CancellationToken::new();
         let hook = Arc::new(
             WebhookAdapter::new(WebhookSettings {
                 name: "siri".to_owned(),
                 token: Some(TOKEN.into()),
-                signing_secret: Some(SIGNING_SECRET.into()),
-                hub_secret: Some(HUB_SECRET.into()),
+                section: WebhookSection {
+                    signing_secret: Some(SIGNING_SECRET.into()),
+                    hub_secret: Some(HUB_SECRET.into()),
+                    callback_secret: callback_url.as_ref().map(|_| CALLBACK_SECRET.into()),
+                    callback_url,
+                    ..WebhookSection::default()
+                },
                 result_keys: keys(),
-                wait: Duration::from_secs(25),
                 body_limit: BODY_LIMIT,
-                conversation: None,
                 public_url: None,
-                callback,
                 clock: Arc::new(SystemClock),
                 http: client.clone(),
                 hang_up: hang_up.clone(),

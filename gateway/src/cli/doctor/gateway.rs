@@ -161,9 +161,9 @@ mod tests {
             "store": { "writes": false, "problem": "disk full" },
             "channels": [
                 { "channel": "webhook.siri", "live": true, "inbound_at": null },
-                { "channel": "telegram.main", "live": false, "inbound_at": null, "problem": "no token" },
-                { "channel": "discord.main", "live": true, "inbound_at": null, "problem": "no intent" },
-                { "channel": "discord.other", "live": false, "inbound_at": null },
+                { "channel": "pager.main", "live": false, "inbound_at": null, "problem": "no token" },
+                { "channel": "buoy.main", "live": true, "inbound_at": null, "problem": "no intent" },
+                { "channel": "buoy.other", "live": false, "inbound_at": null },
             ],
         }));
 

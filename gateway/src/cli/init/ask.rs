@@ -11,7 +11,7 @@ use secrecy::SecretString;
 use super::{Failure, output};
 
 /// Somebody who is asked.
-pub(super) trait Ask {
+pub(crate) trait Ask {
     /// Tells them something.
     fn say(&mut self, text: &str) -> Result<(), Failure>;
 
@@ -50,7 +50,7 @@ pub(super) trait Ask {
 }
 
 /// Whoever sits at the terminal.
-pub(super) struct Terminal;
+pub(crate) struct Terminal;
 
 impl Ask for Terminal {
     fn say(&mut self, text: &str) -> Result<(), Failure> {

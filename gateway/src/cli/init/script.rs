@@ -7,17 +7,17 @@ use secrecy::SecretString;
 use tokio::net::TcpListener;
 use url::Url;
 
-use super::{Ask, Choice, Connected, Failure, configuration};
+use super::{Ask, Choice, Failure, configuration};
 
 /// Somebody who answers as was written down before.
 #[derive(Default)]
-pub(super) struct Script {
+pub(crate) struct Script {
     answers: VecDeque<String>,
-    pub(super) told: String,
+    pub(crate) told: String,
 }
 
 impl Script {
-    pub(super) fn of(answers: &[&str]) -> Self {
+    pub(crate) fn of(answers: &[&str]) -> Self {
         Self { answers: answers.iter().map(ToString::to_string).collect(), told: String::new() }
     }
 }
@@ -40,23 +40,17 @@ impl Ask for Script {
 }
 
 /// Where nobody is.
-pub(super) async fn nowhere() -> Url {
+pub(crate) async fn nowhere() -> Url {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     format!("http://{}", listener.local_addr().unwrap()).parse().unwrap()
 }
 
-/// What the gateway reads of what was written.
-pub(super) fn loaded(bot: &Connected, token: &str) -> Config {
-    read(&bot.section().unwrap(), token)
-}
-
 /// What the gateway reads of a section, where SOME_TOKEN is `token`.
-pub(super) fn read(section: &str, token: &str) -> Config {
+pub(crate) fn read(section: &str, token: &str) -> Config {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rejoinder.toml");
     std::fs::write(&path, configuration(&Choice::FrontDesk, section).unwrap()).unwrap();
     let environment = Environment::from_iter([("SOME_TOKEN", token)]);
-    rejoinder_config::load(&Options { path: Some(path), working_dir: folder.path().to_owned(), environment })
-        .unwrap()
-        .config
+    let options = Options { path: Some(path), working_dir: folder.path().to_owned(), environment };
+    rejoinder_config::load(&options, &crate::build()).unwrap().config
 }

@@ -13,7 +13,7 @@ use crate::{gateway, secrets};
 
 /// Where a secret is.
 #[derive(Debug)]
-pub(super) enum SecretPlace {
+pub(crate) enum SecretPlace {
     Variable(String),
     File(PathBuf),
     /// Typed in just now, and to be kept in this file.
@@ -21,7 +21,7 @@ pub(super) enum SecretPlace {
 }
 
 /// What is there.
-pub(super) enum Read {
+pub(crate) enum Read {
     Secret(SecretString),
     /// Nothing yet: why.
     Missing(String),
@@ -32,7 +32,7 @@ impl SecretPlace {
     ///
     /// # Errors
     /// When the working directory is unknown.
-    pub(super) fn given(variable: Option<&str>, file: Option<&Path>) -> Result<Option<Self>, Failure> {
+    pub(crate) fn given(variable: Option<&str>, file: Option<&Path>) -> Result<Option<Self>, Failure> {
         Ok(match (variable, file) {
             (Some(name), _) => Some(Self::Variable(name.to_owned())),
             (None, Some(path)) => {
@@ -46,7 +46,7 @@ impl SecretPlace {
     ///
     /// # Errors
     /// When it is a file that cannot be read. `what` is what the secret is called.
-    pub(super) fn read(&self, what: &str) -> Result<Read, Failure> {
+    pub(crate) fn read(&self, what: &str) -> Result<Read, Failure> {
         Ok(match self {
             Self::Variable(name) => {
                 variable(name).map_or_else(|| Read::Missing(format!("{name} is not set here")), Read::Secret)
@@ -64,7 +64,7 @@ impl SecretPlace {
     ///
     /// # Errors
     /// When that fails.
-    pub(super) fn keep(&self) -> Result<(), Failure> {
+    pub(crate) fn keep(&self) -> Result<(), Failure> {
         let Self::Typed(secret, path) = self else { return Ok(()) };
         let kept = path.parent().map_or(Ok(()), gateway::make_private_dir).map_err(anyhow::Error::new);
         kept?;
@@ -75,7 +75,7 @@ impl SecretPlace {
     ///
     /// # Errors
     /// When it cannot be written there.
-    pub(super) fn reference(&self) -> Result<String, Failure> {
+    pub(crate) fn reference(&self) -> Result<String, Failure> {
         match self {
             Self::Variable(name) => Ok(format!("{{ env = {} }}", toml_text(name)?)),
             Self::File(path) | Self::Typed(_, path) => {
@@ -86,7 +86,7 @@ impl SecretPlace {
     }
 
     /// What whoever runs the gateway should know of it, where there is anything. `what` is what it is called.
-    pub(super) fn advice(&self, what: &str) -> String {
+    pub(crate) fn advice(&self, what: &str) -> String {
         let mut text = String::new();
         match self {
             Self::Typed(_, path) => {
@@ -102,12 +102,12 @@ impl SecretPlace {
 }
 
 /// What a variable holds, without the blanks around it.
-pub(super) fn variable(name: &str) -> Option<SecretString> {
+pub(crate) fn variable(name: &str) -> Option<SecretString> {
     let value = std::env::var(name).ok()?;
     Some(value.trim()).filter(|value| !value.is_empty()).map(SecretString::from)
 }
 
 /// Whether there is nothing in a secret.
-pub(super) fn is_empty(secret: &SecretString) -> bool {
+pub(crate) fn is_empty(secret: &SecretString) -> bool {
     secret.expose_secret().is_empty()
 }

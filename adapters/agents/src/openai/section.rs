@@ -1,0 +1,148 @@
+//! `kind = "openai"`: a server with the Chat Completions API, as the operator configured it.
+
+use std::time::Duration;
+
+use rejoinder_config::{
+    AgentSection, Secret, Section,
+    duration::{self, HOUR},
+    number, text,
+};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error, Unexpected},
+};
+use url::Url;
+
+/// Any server with the Chat Completions API: Ollama, vLLM, llama.cpp, LiteLLM, OpenAI, ...
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OpenAiSection {
+    /// Where the API is, `/v1` included where the server has it.
+    #[serde(deserialize_with = "text::http_url")]
+    pub base_url: Url,
+    /// Which of the server's models answers.
+    #[serde(deserialize_with = "text::filled")]
+    pub model: String,
+    /// Shown as `Authorization: Bearer …`.
+    pub api_key: Option<Secret>,
+    /// What the model is told before each conversation.
+    #[serde(deserialize_with = "text::filled")]
+    pub system_prompt: String,
+    /// How freely the model picks its words, from 0 to 2. The server's own choice when it is not set.
+    #[serde(serialize_with = "write_temperature", deserialize_with = "read_temperature")]
+    pub temperature: Option<f32>,
+    /// The most tokens that an answer may have. The server's own choice when it is not set.
+    #[serde(deserialize_with = "number::between_option::<_, 1, 1_000_000>")]
+    pub max_tokens: Option<u32>,
+    /// Whether the model is offered the guard's vocabulary: react, defer, stay silent, send.
+    pub tools: bool,
+    /// Whether the model is shown the pictures that people send.
+    pub images: bool,
+    /// Whether the model writes a thought first that ends in `</think>` and has no `<think>` before it: no draft is
+    /// shown before it has ended. Noticed all the same with the first such answer.
+    pub thinks_first: bool,
+    /// How many earlier messages the model is shown at most.
+    #[serde(deserialize_with = "number::between::<_, 0, 10_000>")]
+    pub history_messages: u32,
+    /// How many characters of earlier messages the model is shown at most; the oldest go first.
+    #[serde(deserialize_with = "number::between::<_, 0, 10_000_000>")]
+    pub history_chars: u32,
+    /// How long the server may take until the first sign of an answer; it may have to load the model.
+    #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 10, HOUR>")]
+    pub first_token_timeout: Duration,
+    /// How long the server may then say nothing.
+    #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 10, HOUR>")]
+    pub idle_timeout: Duration,
+}
+
+impl Default for OpenAiSection {
+    fn default() -> Self {
+        Self {
+            base_url: "http://127.0.0.1:11434/v1".parse().expect("a constant address"),
+            model: String::new(),
+            api_key: None,
+            system_prompt: "You are a helpful assistant. Answer briefly, in the language of the person.".to_owned(),
+            temperature: None,
+            max_tokens: None,
+            tools: true,
+            images: false,
+            thinks_first: false,
+            history_messages: 40,
+            history_chars: 16_000,
+            first_token_timeout: Duration::from_mins(2),
+            idle_timeout: Duration::from_mins(1),
+        }
+    }
+}
+
+impl Section for OpenAiSection {
+    const REQUIRED: &'static [&'static str] = &["base_url", "model"];
+}
+
+impl AgentSection for OpenAiSection {
+    const KIND: &'static str = "openai";
+    const MANUAL: &'static str = include_str!("../../openai.toml");
+}
+
+fn read_temperature<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f32>, D::Error> {
+    let temperature = f32::deserialize(deserializer)?;
+    if (0.0..=2.0).contains(&temperature) {
+        return Ok(Some(temperature));
+    }
+    Err(D::Error::invalid_value(Unexpected::Float(temperature.into()), &"a number from 0 to 2"))
+}
+
+/// Writes the digits that were read, not those of the nearest binary fraction.
+#[expect(clippy::ref_option, clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference to the field")]
+fn write_temperature<S: Serializer>(temperature: &Option<f32>, serializer: S) -> Result<S::Ok, S::Error> {
+    match temperature.and_then(|temperature| temperature.to_string().parse::<f64>().ok()) {
+        Some(temperature) => serializer.serialize_some(&temperature),
+        None => serializer.serialize_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rejoinder_config::testing::{Machine, check_agent_manual};
+    use rstest::rstest;
+
+    use super::*;
+
+    #[test]
+    fn the_manual_holds() {
+        check_agent_manual::<OpenAiSection>(
+            &[("OPENAI_API_KEY", "sk-example")],
+            &["api_key", "temperature", "max_tokens"],
+        );
+    }
+
+    #[test]
+    fn a_temperature_is_shown_as_it_was_written() {
+        let config = Machine::with_agent::<OpenAiSection>(
+            "[agents.main]\nkind = \"openai\"\nbase_url = \"http://x\"\nmodel = \"m\"\ntemperature = 0.7",
+        )
+        .config();
+
+        assert!(config.to_toml_redacted().contains("temperature = 0.7\n"), "{}", config.to_toml_redacted());
+    }
+
+    #[rstest]
+    #[case::no_model("base_url = \"http://x\"", "agents.main.model` must be set (rejoinder.toml:1)")]
+    #[case::too_free(
+        "base_url = \"http://x\"\nmodel = \"m\"\ntemperature = 3",
+        "agents.main.temperature` must be a number from 0 to 2, not 3 (rejoinder.toml:5)"
+    )]
+    #[case::no_words(
+        "base_url = \"http://x\"\nmodel = \"m\"\nmax_tokens = 0",
+        "agents.main.max_tokens` must be a whole number from 1 to 1000000, not 0 (rejoinder.toml:5)"
+    )]
+    #[case::a_key_that_cannot_be_made(
+        "base_url = \"http://x\"\nmodel = \"m\"\napi_key = { generate = true }",
+        "agents.main.api_key` must be text in quotes, `{ env = \"NAME\" }` or `{ file = \"path\" }` (rejoinder.toml:5)"
+    )]
+    fn a_mistake_is_named(#[case] keys: &str, #[case] said: &str) {
+        let machine = Machine::with_agent::<OpenAiSection>(&format!("[agents.main]\nkind = \"openai\"\n{keys}"));
+
+        assert_eq!(machine.errors(), format!("config key `{said}"));
+    }
+}

@@ -1,0 +1,285 @@
+//! `[channels.discord.<name>]`: a Discord application and its bot, as the operator configured them.
+
+use std::{fmt, time::Duration};
+
+use rejoinder_config::{
+    Account, AllowList, ChannelSection, Checks, Common, Looks, People, Secret, Section, Size,
+    duration::{self, HOUR},
+    text,
+};
+use rejoinder_core::{DirectPolicy, GroupPolicy, Rate};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{Error, Unexpected, Visitor},
+};
+use url::Url;
+
+/// Discord's own REST server.
+pub const API_URL: &str = "https://discord.com";
+
+/// One application.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a key of its own")]
+pub struct DiscordSection {
+    /// The token of the application's bot.
+    pub token: Secret,
+    /// Where REST is, without `/api/v10`.
+    #[serde(deserialize_with = "text::http_url")]
+    pub api_url: Url,
+    /// Where the Gateway is, when it is not where REST says.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text::websocket_url_option")]
+    pub gateway_url: Option<Url>,
+    /// Whether what is said in servers without a mention is read, which needs the privileged intent of that name.
+    pub message_content: bool,
+    /// Who may write in direct chats.
+    pub dm_policy: DirectPolicy,
+    /// Who may write in direct chats where that is a list.
+    pub allow_from: AllowList,
+    /// What is put before the agent in servers.
+    pub group_policy: GroupPolicy,
+    /// Who may write in servers, and which channels; where it is empty, those of `allow_from`.
+    pub group_allow_from: AllowList,
+    /// The other bots and webhooks that are answered like people, by id or unique name.
+    pub allow_bots: AllowList,
+    /// Whether the slash commands are registered.
+    pub commands: bool,
+    /// The servers that get the commands, by id. Empty: every server, and direct chats.
+    #[serde(deserialize_with = "servers")]
+    pub command_guilds: Vec<String>,
+    /// Whether a mention in a server's channel is answered in a thread of its own.
+    pub auto_thread: bool,
+    /// How an answer is shown while it is being written.
+    pub streaming: Streaming,
+    /// Whether links in answers come without a preview.
+    pub suppress_embeds: bool,
+    /// Whether the agent is told when somebody reacts to one of its messages.
+    pub tell_reactions: bool,
+    /// How old what was said while the gateway was away may be for it to be taken in.
+    #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, 0, { 720 * HOUR }>")]
+    pub backfill_max_age: Duration,
+    /// The largest file that is taken from a person.
+    pub max_attachment: Size,
+    /// The largest file that is sent.
+    pub max_upload: Size,
+    /// How fast messages are sent.
+    pub pace: Pace,
+    /// Who answers, where it is not the default agent.
+    #[serde(deserialize_with = "text::filled_option")]
+    pub agent: Option<String>,
+}
+
+/// How an answer is shown while it is being written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Streaming {
+    /// As a message that is edited until it is the answer.
+    #[default]
+    Edit,
+    /// Not at all.
+    Off,
+}
+
+/// How fast messages are sent. What the server limits beyond that it says itself, and is kept to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pace {
+    /// As Discord lets every bot.
+    #[default]
+    Discord,
+    /// As fast as the server takes them.
+    Server,
+}
+
+impl Default for DiscordSection {
+    fn default() -> Self {
+        Self {
+            token: Secret::default(),
+            api_url: API_URL.parse().expect("a constant address"),
+            gateway_url: None,
+            message_content: true,
+            dm_policy: DirectPolicy::default(),
+            allow_from: AllowList::default(),
+            group_policy: GroupPolicy::default(),
+            group_allow_from: AllowList::default(),
+            allow_bots: AllowList::default(),
+            commands: true,
+            command_guilds: Vec::new(),
+            auto_thread: false,
+            streaming: Streaming::default(),
+            suppress_embeds: false,
+            tell_reactions: false,
+            backfill_max_age: Duration::from_hours(24),
+            max_attachment: Size::mib(25),
+            max_upload: Size::mib(25),
+            pace: Pace::default(),
+            agent: None,
+        }
+    }
+}
+
+impl Pace {
+    /// How fast messages are sent. What Discord limits beyond that, it says in its headers and with 429.
+    pub(crate) fn limits(self) -> Limits {
+        let rate = |per, burst| Some(Rate { per, burst });
+        match self {
+            // What Discord gives at the time of writing: five messages in five seconds to a channel, fifty requests a
+            // second in all (https://discord.com/developers/docs/topics/rate-limits#global-rate-limit).
+            Self::Discord => {
+                Limits { conversation: rate(Duration::from_secs(1), 5), account: rate(Duration::from_secs(1) / 50, 50) }
+            }
+            Self::Server => Limits { conversation: None, account: None },
+        }
+    }
+}
+
+/// How fast messages are sent; `None`: as fast as they are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// To one channel.
+    pub(crate) conversation: Option<Rate>,
+    /// To everyone together.
+    pub(crate) account: Option<Rate>,
+}
+
+fn servers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    let servers = Vec::<Server>::deserialize(deserializer)?;
+    Ok(servers.into_iter().map(|server| server.0).collect())
+}
+
+/// A server's id, as a text or a number.
+struct Server(String);
+
+impl<'de> Deserialize<'de> for Server {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Id;
+        impl Visitor<'_> for Id {
+            type Value = Server;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a server's id such as \"197038439483310086\"")
+            }
+
+            fn visit_i64<E: Error>(self, id: i64) -> Result<Server, E> {
+                let text = id.to_string();
+                if is_id(&text) { Ok(Server(text)) } else { Err(E::invalid_value(Unexpected::Signed(id), &self)) }
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Server, E> {
+                let id = text.trim();
+                if is_id(id) { Ok(Server(id.to_owned())) } else { Err(E::invalid_value(Unexpected::Str(text), &self)) }
+            }
+        }
+        deserializer.deserialize_any(Id)
+    }
+}
+
+impl DiscordSection {
+    fn people(&self) -> People {
+        People {
+            dm_policy: self.dm_policy,
+            allow_from: self.allow_from.clone(),
+            group_policy: self.group_policy,
+            group_allow_from: self.group_allow_from.clone(),
+        }
+    }
+
+    /// The bot's id as its token has it, in the first part.
+    fn bot(&self) -> &str {
+        let token = self.token.expose();
+        token.split_once('.').map_or(token, |(bot, _)| bot)
+    }
+
+    fn check_urls(&self, checks: &mut Checks<'_>) {
+        let gateway_url = self.gateway_url.iter().map(|url| ("gateway_url", url));
+        for (name, url) in [("api_url", &self.api_url)].into_iter().chain(gateway_url) {
+            if url.query().is_some() || url.fragment().is_some() {
+                checks.wrong(checks.key(&[name]), "must end with the path: take out what follows the `?` or `#`");
+            }
+        }
+    }
+}
+
+impl Section for DiscordSection {
+    const REQUIRED: &'static [&'static str] = &["token"];
+
+    fn check(&self, checks: &mut Checks<'_>) {
+        if !is_token(self.token.expose()) {
+            let what = "must be as the developer portal shows it under \"Bot\": three parts with dots between";
+            checks.wrong(checks.key(&["token"]), what);
+        }
+        self.check_urls(checks);
+        if self.group_policy == GroupPolicy::All && !self.message_content {
+            let what = "is \"all\", and message_content is false: without the words there is nothing to put before the \
+                        agent but what is directed at it";
+            checks.wrong(checks.key(&["group_policy"]), what);
+        }
+        if !self.commands && !self.command_guilds.is_empty() {
+            let what = "is not used while commands is false: take one of the two out";
+            checks.wrong(checks.key(&["command_guilds"]), what);
+        }
+        self.people().check(&LOOKS, checks);
+        for (index, entry) in self.allow_bots.iter().enumerate() {
+            if !is_bot(entry) {
+                let what = format!("must be a bot's or webhook's id, a bot's unique name, or \"*\", not {entry:?}");
+                checks.wrong(checks.key(&["allow_bots"]).index(index), what);
+            }
+        }
+    }
+}
+
+impl ChannelSection for DiscordSection {
+    const PLATFORM: &'static str = "discord";
+    const MANUAL: &'static str = include_str!("../section.toml");
+
+    fn common(&self) -> Common {
+        Common {
+            agent: self.agent.clone(),
+            people: Some(self.people()),
+            tells_reactions: self.tell_reactions,
+            max_attachment: Some(self.max_attachment),
+            on_unknown: None,
+        }
+    }
+
+    fn account(&self) -> Option<Account<'_>> {
+        Some(Account { key: "token", id: self.bot(), rule: "a bot can be one channel only" })
+    }
+}
+
+/// How ids and names look on Discord.
+pub const LOOKS: Looks = Looks {
+    is_person: |entry| is_id(entry) || is_username(entry),
+    is_group: is_id,
+    person: "a person's id such as 80351110224678912, a username such as \"ada_l\", or \"*\"",
+    group: "a channel's id",
+};
+
+/// Whether a text looks like a bot's token.
+pub(crate) fn is_token(text: &str) -> bool {
+    let is_char = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'=');
+    let is_part = |part: &str| !part.is_empty() && part.bytes().all(is_char);
+    text.split('.').count() == 3 && text.split('.').all(is_part)
+}
+
+/// Ids are numbers of 64 bits (<https://discord.com/developers/docs/reference#snowflakes>).
+fn is_id(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u64>().is_ok_and(|id| id != 0)
+}
+
+/// 2 to 32 of a-z, 0-9, `_` and `.` (<https://support.discord.com/hc/en-us/articles/12620128861463>).
+fn is_username(text: &str) -> bool {
+    let name = text.strip_prefix('@').unwrap_or(text);
+    let is_char = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
+    // Digits alone that are no id were meant as one.
+    (2..=32).contains(&name.len()) && name.bytes().all(is_char) && !name.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Bots may still have names as people had them once: with blanks, and in any script.
+fn is_bot(entry: &str) -> bool {
+    let name = entry.strip_prefix('@').unwrap_or(entry);
+    (1..=32).contains(&name.chars().count()) && !name.contains(['<', '>', '@', '#', ':'])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,335 @@
+//! `[channels.telegram.<name>]`: a Telegram bot, as the operator configured it.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use rejoinder_config::{
+    Account, AllowList, ChannelSection, Checks, Common, Looks, People, Secret, Section, Size,
+    duration::{self, SECOND},
+    number, text,
+};
+use rejoinder_core::{DirectPolicy, GroupPolicy, OnUnknown, Rate};
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::reactions::{self, ALLOWED};
+
+/// The public server of the Bot API.
+pub const API_URL: &str = "https://api.telegram.org";
+
+/// The ports that the public server posts to (<https://core.telegram.org/bots/api#setwebhook>).
+const WEBHOOK_PORTS: [u16; 4] = [443, 80, 88, 8443];
+
+/// One bot.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TelegramSection {
+    /// The token that BotFather gave.
+    pub token: Secret,
+    /// Where the Bot API is.
+    #[serde(deserialize_with = "text::http_url")]
+    pub api_url: Url,
+    /// How updates come in.
+    pub mode: UpdateMode,
+    /// How long one request for updates waits for something to come.
+    #[serde(serialize_with = "duration::write", deserialize_with = "duration::between::<_, SECOND, { 50 * SECOND }>")]
+    pub poll_timeout: Duration,
+    /// Where updates are posted to. There when `mode` is [`UpdateMode::Webhook`], and only then.
+    pub webhook: Option<TelegramWebhook>,
+    /// Who may write in direct chats.
+    pub dm_policy: DirectPolicy,
+    /// Who may write in direct chats where that is a list.
+    pub allow_from: AllowList,
+    /// What is put before the agent in groups.
+    pub group_policy: GroupPolicy,
+    /// Who may write in groups, and which groups; where it is empty, those of `allow_from`.
+    pub group_allow_from: AllowList,
+    /// How an answer is shown while it is being written.
+    pub streaming: Streaming,
+    /// Whether links in answers get a preview.
+    pub link_previews: bool,
+    /// What is put on a message in place of an emoji that Telegram has no reaction for.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub reactions: BTreeMap<String, String>,
+    /// Whether the agent is told when somebody reacts to one of its messages.
+    pub tell_reactions: bool,
+    /// The largest file that is taken from a person.
+    pub max_attachment: Size,
+    /// The largest file that is sent.
+    pub max_upload: Size,
+    /// How fast messages are sent.
+    pub pace: Pace,
+    /// What becomes of a message that Telegram may have accepted or not, where it is not `guard.on_unknown`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_unknown: Option<OnUnknown>,
+    /// Who answers, where it is not the default agent.
+    #[serde(deserialize_with = "text::filled_option")]
+    pub agent: Option<String>,
+}
+
+/// How updates come in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UpdateMode {
+    /// The gateway asks for them.
+    #[default]
+    Polling,
+    /// Telegram posts them.
+    Webhook,
+}
+
+/// How an answer is shown while it is being written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Streaming {
+    /// As a message that is edited until it is the answer.
+    #[default]
+    Edit,
+    /// As a draft, where the server knows those.
+    Draft,
+    /// Not at all.
+    Off,
+}
+
+/// How fast messages are sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Pace {
+    /// As Telegram asks of every bot.
+    #[default]
+    Telegram,
+    /// As fast as the server takes them.
+    Server,
+}
+
+/// Where updates are posted to.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct TelegramWebhook {
+    /// The public address that leads to `/telegram/<name>` of the gateway.
+    #[serde(deserialize_with = "text::http_url")]
+    pub url: Url,
+    /// What Telegram shows with each update. Without one it is made from the token.
+    pub secret: Option<Secret>,
+    /// How many updates Telegram may post at once.
+    #[serde(default = "default_max_connections", deserialize_with = "number::between::<_, 1, 100>")]
+    pub max_connections: u32,
+}
+
+impl Default for TelegramSection {
+    fn default() -> Self {
+        Self {
+            token: Secret::default(),
+            api_url: default_api_url(),
+            mode: UpdateMode::default(),
+            poll_timeout: Duration::from_secs(30),
+            webhook: None,
+            dm_policy: DirectPolicy::default(),
+            allow_from: AllowList::default(),
+            group_policy: GroupPolicy::default(),
+            group_allow_from: AllowList::default(),
+            streaming: Streaming::default(),
+            link_previews: false,
+            reactions: BTreeMap::new(),
+            tell_reactions: false,
+            // https://core.telegram.org/bots/api#getfile
+            max_attachment: Size::mib(20),
+            // https://core.telegram.org/bots/api#sending-files
+            max_upload: Size::mib(50),
+            pace: Pace::default(),
+            on_unknown: None,
+            agent: None,
+        }
+    }
+}
+
+fn default_api_url() -> Url {
+    API_URL.parse().expect("a constant address")
+}
+
+const fn default_max_connections() -> u32 {
+    40
+}
+
+impl TelegramWebhook {
+    /// Posts to `url`, with a secret made from the token.
+    #[must_use]
+    pub fn new(url: Url) -> Self {
+        Self { url, secret: None, max_connections: default_max_connections() }
+    }
+}
+
+impl Pace {
+    /// How fast messages are sent. What Telegram limits beyond that, it says with 429.
+    pub(crate) fn limits(self) -> Limits {
+        let rate = |per, burst| Some(Rate { per, burst });
+        match self {
+            // https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this
+            Self::Telegram => Limits {
+                chat: rate(Duration::from_secs(1), 5),
+                group: rate(Duration::from_secs(3), 5),
+                account: rate(Duration::from_secs(1) / 30, 30),
+            },
+            Self::Server => Limits { chat: None, group: None, account: None },
+        }
+    }
+}
+
+/// How fast messages are sent; `None`: as fast as they are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// To one private chat.
+    pub(crate) chat: Option<Rate>,
+    /// To one group.
+    pub(crate) group: Option<Rate>,
+    /// To everyone together.
+    pub(crate) account: Option<Rate>,
+}
+
+impl TelegramSection {
+    /// Where updates are posted to. `None`: the gateway asks for them.
+    #[must_use]
+    pub fn posted_to(&self) -> Option<&TelegramWebhook> {
+        self.webhook.as_ref().filter(|_| self.mode == UpdateMode::Webhook)
+    }
+
+    fn people(&self) -> People {
+        People {
+            dm_policy: self.dm_policy,
+            allow_from: self.allow_from.clone(),
+            group_policy: self.group_policy,
+            group_allow_from: self.group_allow_from.clone(),
+        }
+    }
+
+    /// The bot's number, with which its token begins.
+    fn bot(&self) -> &str {
+        let token = self.token.expose();
+        token.split_once(':').map_or(token, |(bot, _)| bot)
+    }
+
+    fn check_webhook(&self, checks: &mut Checks<'_>) {
+        let webhook = match (self.mode, &self.webhook) {
+            (UpdateMode::Polling, None) => return,
+            (UpdateMode::Polling, Some(_)) => {
+                let what = "is not used while mode is \"polling\": set mode = \"webhook\", or take this table out";
+                checks.wrong(checks.key(&["webhook"]), what);
+                return;
+            }
+            (UpdateMode::Webhook, None) => {
+                let what = "must be set: with mode \"webhook\" Telegram has to be told the public address that leads \
+                            to this channel";
+                checks.wrong(checks.key(&["webhook", "url"]), what);
+                return;
+            }
+            (UpdateMode::Webhook, Some(webhook)) => webhook,
+        };
+        let key = checks.key(&["webhook", "url"]);
+        if !is_at_telegram(&self.api_url) {
+            // A server of one's own posts to any address.
+        } else if webhook.url.scheme() != "https" {
+            checks.wrong(key, "must begin with https://: Telegram posts to no other");
+        } else if !webhook.url.port_or_known_default().is_some_and(|port| WEBHOOK_PORTS.contains(&port)) {
+            checks.wrong(key, "must have the port 443, 80, 88 or 8443: Telegram posts to no other");
+        }
+        if webhook.secret.as_ref().is_some_and(|secret| !is_webhook_secret(secret.expose())) {
+            checks.wrong(checks.key(&["webhook", "secret"]), "must be 1 to 256 of A-Z, a-z, 0-9, _ and -");
+        }
+    }
+
+    fn check_reactions(&self, checks: &mut Checks<'_>) {
+        for (emoji, reaction) in &self.reactions {
+            let key = checks.key(&["reactions", emoji]);
+            if !is_emoji(emoji) {
+                checks.wrong(key, "is for no emoji: write it as \"✅\" = \"👍\"");
+            } else if !reactions::is_allowed(reaction) {
+                let what = format!(
+                    "must be an emoji that Telegram has as a reaction, not {reaction:?}: {}",
+                    ALLOWED.join(" ")
+                );
+                checks.wrong(key, what);
+            }
+        }
+    }
+}
+
+impl Section for TelegramSection {
+    const REQUIRED: &'static [&'static str] = &["token"];
+
+    fn check(&self, checks: &mut Checks<'_>) {
+        if !is_token(self.token.expose()) {
+            let what = "must be as BotFather gives it: the bot's number, a colon, and letters, digits, _ and -";
+            checks.wrong(checks.key(&["token"]), what);
+        }
+        if self.api_url.query().is_some() || self.api_url.fragment().is_some() {
+            checks.wrong(checks.key(&["api_url"]), "must end with the path: take out what follows the `?` or `#`");
+        }
+        self.check_webhook(checks);
+        self.check_reactions(checks);
+        self.people().check(&LOOKS, checks);
+    }
+}
+
+impl ChannelSection for TelegramSection {
+    const PLATFORM: &'static str = "telegram";
+    const MANUAL: &'static str = include_str!("../section.toml");
+
+    fn common(&self) -> Common {
+        Common {
+            agent: self.agent.clone(),
+            people: Some(self.people()),
+            tells_reactions: self.tell_reactions,
+            max_attachment: Some(self.max_attachment),
+            on_unknown: self.on_unknown,
+        }
+    }
+
+    fn account(&self) -> Option<Account<'_>> {
+        Some(Account { key: "token", id: self.bot(), rule: "a bot can be one channel only" })
+    }
+}
+
+/// How ids and names look on Telegram.
+pub const LOOKS: Looks = Looks {
+    is_person: |entry| is_id(entry) || is_username(entry),
+    is_group: |entry| entry.strip_prefix('-').is_some_and(is_id),
+    person: "a person's id such as 123456789, a username such as \"@ada_l\", or \"*\"",
+    group: "a group's id such as -1001234567890",
+};
+
+fn is_at_telegram(api_url: &Url) -> bool {
+    api_url.host_str() == default_api_url().host_str()
+}
+
+/// Whether a text looks like a bot's token.
+pub(crate) fn is_token(text: &str) -> bool {
+    text.split_once(':').is_some_and(|(bot, key)| {
+        !bot.is_empty() && bot.bytes().all(|byte| byte.is_ascii_digit()) && !key.is_empty() && key.bytes().all(is_key)
+    })
+}
+
+pub(crate) fn is_webhook_secret(text: &str) -> bool {
+    (1..=256).contains(&text.len()) && text.bytes().all(is_key)
+}
+
+const fn is_key(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+}
+
+/// Ids have at most 52 significant bits.
+fn is_id(text: &str) -> bool {
+    (1..=16).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_username(text: &str) -> bool {
+    let name = text.strip_prefix('@').unwrap_or(text);
+    (4..=32).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && name.starts_with(|first: char| first.is_ascii_alphabetic())
+}
+
+fn is_emoji(text: &str) -> bool {
+    (1..=16).contains(&text.chars().count()) && !text.chars().any(|char| char.is_alphanumeric() || char.is_whitespace())
+}
+
+#[cfg(test)]
+mod tests;

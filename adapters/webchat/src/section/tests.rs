@@ -1,0 +1,44 @@
+//! Chat pages: what can be said about one, and what is wrong.
+
+use rejoinder_config::testing::{Machine, check_channel_manual};
+use rstest::rstest;
+
+use super::*;
+
+#[test]
+fn the_manual_holds() {
+    check_channel_manual::<WebchatSection>(&[], &["access", "token", "agent"]);
+}
+
+#[rstest]
+#[case::a_name_that_is_taken(
+    "[channels.webchat.ws]",
+    "`channels.webchat.ws` has a name that is taken: choose another (rejoinder.toml:1)"
+)]
+#[case::a_chat_page_for_all_without_a_token(
+    "[channels.webchat.main]\naccess = \"token\"",
+    "`channels.webchat.main.token` must be set: access is \"token\" (`{ generate = true }` makes one) (rejoinder.toml:1)"
+)]
+#[case::a_token_that_nobody_asks_for(
+    "[channels.webchat.main]\ntoken = \"t\"",
+    "`channels.webchat.main.token` is not asked for while access is \"loopback\": set access = \"token\", or take the token out (rejoinder.toml:2)"
+)]
+#[case::an_access_that_there_is_not(
+    "[channels.webchat.main]\naccess = \"public\"",
+    "`channels.webchat.main.access` must be `loopback` or `token`, not `public` (rejoinder.toml:2)"
+)]
+fn a_mistake_is_named_with_its_key_file_and_line(#[case] toml: &str, #[case] said: &str) {
+    assert_eq!(Machine::with_channel::<WebchatSection>(toml).errors(), format!("config key {said}"));
+}
+
+#[test]
+fn no_token_is_shown() {
+    let config =
+        Machine::with_channel::<WebchatSection>("[channels.webchat.main]\naccess = \"token\"\ntoken = \"sesame-4f1c\"")
+            .config();
+    let wrong = Machine::with_channel::<WebchatSection>("[channels.webchat.main]\ntoken = \"sesame-4f1c\"");
+
+    for shown in [config.to_toml_redacted(), format!("{config:?}"), wrong.errors()] {
+        assert!(!shown.contains("sesame"), "{shown}");
+    }
+}

@@ -1,0 +1,77 @@
+//! Hooks: what can be said about one, and what is wrong.
+
+use rejoinder_config::testing::{Machine, check_channel_manual};
+use rstest::rstest;
+
+use super::*;
+
+#[test]
+fn the_manual_holds() {
+    check_channel_manual::<WebhookSection>(
+        &[
+            ("TICKETS_SIGNING_SECRET", "whsec_c2lnbmluZyBrZXkgb2YgdGlja2V0cw=="),
+            ("TICKETS_HUB_SECRET", "hub"),
+            ("TICKETS_CALLBACK_SECRET", "whsec_Y2FsbGJhY2sga2V5IG9mIHRpY2tldHM="),
+        ],
+        &[
+            "token",
+            "conversation",
+            "agent",
+            "body_limit",
+            "signing_secret",
+            "hub_secret",
+            "callback_url",
+            "callback_secret",
+        ],
+    );
+}
+
+#[rstest]
+#[case::an_open_hook(
+    "[channels.webhook.siri]\nwait = \"5s\"",
+    "`channels.webhook.siri.token` must be set, or `signing_secret`, or `hub_secret`: a hook is never open (`token = { generate = true }` makes a token) (rejoinder.toml:1)"
+)]
+#[case::a_wait_that_is_too_long(
+    "[channels.webhook.siri]\ntoken = \"t\"\nwait = \"11m\"",
+    "`channels.webhook.siri.wait` must be from 0s to 10m, not 11m (rejoinder.toml:3)"
+)]
+#[case::a_signing_secret_that_is_none(
+    "[channels.webhook.siri]\nsigning_secret = \"abc\"",
+    "`channels.webhook.siri.signing_secret` must be \"whsec_\" and a key in base64, as Standard Webhooks has them (rejoinder.toml:2)"
+)]
+#[case::an_unsigned_callback(
+    "[channels.webhook.siri]\ntoken = \"t\"\ncallback_url = \"http://127.0.0.1/\"",
+    "`channels.webhook.siri.callback_secret` must be set: what is posted to callback_url is signed with it (rejoinder.toml:1)"
+)]
+#[case::a_callback_secret_for_nothing(
+    "[channels.webhook.siri]\ntoken = \"t\"\ncallback_secret = \"whsec_AAAA\"",
+    "`channels.webhook.siri.callback_secret` is not used without `callback_url`: set that, or take this out (rejoinder.toml:3)"
+)]
+#[case::a_callback_that_is_not_http(
+    "[channels.webhook.siri]\ntoken = \"t\"\ncallback_url = \"ftp://host/\"",
+    "`channels.webhook.siri.callback_url` must be a URL that begins with http:// or https://, not \"ftp://host/\" (rejoinder.toml:3)"
+)]
+fn a_mistake_is_named_with_its_key_file_and_line(#[case] toml: &str, #[case] said: &str) {
+    assert_eq!(Machine::with_channel::<WebhookSection>(toml).errors(), format!("config key {said}"));
+}
+
+#[test]
+fn no_secret_is_shown() {
+    let machine = Machine::with_channel::<WebhookSection>(
+        r#"
+        [channels.webhook.siri]
+        token = "sesame-4f1c"
+        signing_secret = "whsec_c2VzYW1lLTRmMWM="
+        hub_secret = "sesame-4f1c"
+        callback_url = "http://127.0.0.1/"
+        callback_secret = "whsec_c2VzYW1lLTRmMWM="
+        "#,
+    );
+    let config = machine.config();
+    let wrong = Machine::with_channel::<WebhookSection>("[channels.webhook.siri]\nsigning_secret = \"sesame-4f1c\"");
+
+    for shown in [config.to_toml_redacted(), format!("{config:?}"), wrong.errors()] {
+        assert!(!shown.contains("sesame") && !shown.contains("c2VzYW1l"), "{shown}");
+    }
+    assert_eq!(config.to_toml_redacted().matches("\"***\"").count(), 4);
+}

@@ -1,0 +1,123 @@
+//! `[agents.<name>]`: who answers.
+//!
+//! The section of a kind of agent is an [`AgentSection`] in the crate of its runtime; [`load`](crate::load) is given the
+//! list of those that were built in.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde::{Serialize, Serializer, de::DeserializeOwned};
+
+use crate::{
+    boxed::Boxed,
+    check::Section,
+    key::Key,
+    node::{Node, Table},
+    read::{Reader, list, nearest},
+    sections::entries,
+};
+
+/// The name that no agent may have: the turns of the gateway's own commands are stored under it.
+const RESERVED: &str = "gateway";
+
+/// The section of one kind of agent, without the key `kind`.
+pub trait AgentSection: Section + DeserializeOwned + Serialize + Send + Sync + 'static {
+    /// The kind, as the configuration names it.
+    const KIND: &'static str;
+
+    /// Its part of the manual: TOML with a comment above each key.
+    const MANUAL: &'static str;
+}
+
+/// A kind of agent that a configuration may name.
+#[derive(Clone, Copy)]
+pub struct AgentKind {
+    /// As the configuration names it.
+    pub name: &'static str,
+    /// Its part of the manual.
+    pub manual: &'static str,
+    read: fn(&Node, &Key, &mut Reader<'_>) -> Option<Boxed>,
+}
+
+impl AgentKind {
+    /// The kind whose agents have the section `T`.
+    #[must_use]
+    pub const fn of<T: AgentSection>() -> Self {
+        let read = |node: &Node, key: &Key, reader: &mut Reader<'_>| reader.read::<T>(node, key).map(Boxed::new);
+        Self { name: T::KIND, manual: T::MANUAL, read }
+    }
+}
+
+impl fmt::Debug for AgentKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentKind").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// One agent.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    kind: &'static str,
+    section: Boxed,
+}
+
+impl Agent {
+    /// As the configuration names it.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    /// The section, for the kind that it is of. `None` for every other one.
+    #[must_use]
+    pub fn section<T: AgentSection>(&self) -> Option<&T> {
+        self.section.get()
+    }
+
+    pub(crate) fn read_all(
+        node: &Node,
+        key: &Key,
+        reader: &mut Reader<'_>,
+        kinds: &[AgentKind],
+    ) -> BTreeMap<String, Self> {
+        let mut agents = BTreeMap::new();
+        entries(node, key, reader, |name, node, key, reader| {
+            if name == RESERVED {
+                let what = "is reserved for the gateway's own commands: choose another name";
+                reader.problem(key.clone(), &node.place, what);
+            } else if let Some(agent) = Self::read(node, key, reader, kinds) {
+                agents.insert(name.to_owned(), agent);
+            }
+        });
+        agents
+    }
+
+    fn read(node: &Node, key: &Key, reader: &mut Reader<'_>, kinds: &[AgentKind]) -> Option<Self> {
+        let mut rest = node.clone();
+        let Some(kind) = rest.table_mut().map(|table: &mut Table| table.remove("kind")) else {
+            reader.problem(key.clone(), &node.place, "must be a table");
+            return None;
+        };
+        let names = || kinds.iter().map(|kind| kind.name);
+        let listed = || list(names(), "or");
+        let Some(kind) = kind else {
+            reader.problem(key.name("kind"), &node.place, format!("must be set: {}", listed()));
+            return None;
+        };
+        if let Some(kind) = kinds.iter().find(|known| kind.text() == Some(known.name)) {
+            return (kind.read)(&rest, key, reader).map(|section| Self { kind: kind.name, section });
+        }
+        let hint = kind
+            .text()
+            .and_then(|other| nearest(other, names()))
+            .map_or_else(String::new, |nearest| format!(" (did you mean `{nearest}`?)"));
+        let found = kind.text().map_or_else(String::new, |other| format!(", not `{other}`"));
+        reader.problem(key.name("kind"), &kind.place, format!("must be {}{found}{hint}", listed()));
+        None
+    }
+}
+
+impl Serialize for Agent {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.section.shown().with_first("kind", self.kind).serialize(serializer)
+    }
+}

@@ -1,0 +1,229 @@
+//! `[channels.<platform>.<name>]`: where people are.
+//!
+//! A platform's section is a [`ChannelSection`] in the crate of its adapter; [`load`](crate::load) is given the list of
+//! those that were built in. What every channel tells the gateway is [`Common`]; the rest is read by the platform
+//! alone, which gets its section back with [`Channel::section`].
+
+use std::{collections::BTreeMap, fmt};
+
+use rejoinder_core::{ChannelId, OnUnknown};
+use serde::{Serialize, Serializer, de::DeserializeOwned};
+
+use crate::{
+    Size,
+    boxed::Boxed,
+    check::{Checks, Section},
+    key::Key,
+    node::Node,
+    people::People,
+    read::{Reader, list, nearest},
+    sections::entries,
+};
+
+/// The section of one channel.
+pub trait ChannelSection: Section + DeserializeOwned + Serialize + Send + Sync + 'static {
+    /// The platform, as the configuration names it.
+    const PLATFORM: &'static str;
+
+    /// Its part of the manual: TOML with a comment above each key. What stands there without a `#` before it is the
+    /// default, also of other sections.
+    const MANUAL: &'static str;
+
+    /// Names that no channel of it may have.
+    const RESERVED_NAMES: &'static [&'static str] = &[];
+
+    /// What the gateway knows of every channel.
+    fn common(&self) -> Common;
+
+    /// Who the channel speaks as, where two channels must not speak as one.
+    fn account(&self) -> Option<Account<'_>> {
+        None
+    }
+}
+
+/// What the gateway knows of every channel, whatever its platform.
+#[derive(Clone, Debug, Default)]
+pub struct Common {
+    /// Who answers, where it is not the default agent: the key `agent`.
+    pub agent: Option<String>,
+    /// Who may talk. `None`: whoever comes in, since the channel itself knows who calls.
+    pub people: Option<People>,
+    /// Whether the agent is told when somebody reacts to one of its messages.
+    pub tells_reactions: bool,
+    /// The largest file that is taken from a person, where the channel takes files.
+    pub max_attachment: Option<Size>,
+    /// What becomes of a message that may have arrived or not, where it is not `guard.on_unknown`.
+    pub on_unknown: Option<OnUnknown>,
+}
+
+/// Who a channel speaks as.
+#[derive(Clone, Copy, Debug)]
+pub struct Account<'a> {
+    /// The key that tells it.
+    pub key: &'static str,
+    /// Who it is: never a secret.
+    pub id: &'a str,
+    /// What is said of it besides, when another channel has it.
+    pub rule: &'static str,
+}
+
+/// A platform that a configuration may name.
+#[derive(Clone, Copy)]
+pub struct PlatformSection {
+    /// As the configuration names it.
+    pub name: &'static str,
+    /// Its part of the manual.
+    pub manual: &'static str,
+    /// `None`: it was left out of the build.
+    read: Option<Read>,
+}
+
+type Read = fn(&Node, &Key, &mut Reader<'_>) -> BTreeMap<String, Channel>;
+
+impl PlatformSection {
+    /// The platform whose channels have the section `T`.
+    #[must_use]
+    pub const fn of<T: ChannelSection>() -> Self {
+        Self { name: T::PLATFORM, manual: T::MANUAL, read: Some(read::<T>) }
+    }
+
+    /// A platform that was left out of the build: a configuration that has a channel of it is refused.
+    #[must_use]
+    pub const fn left_out(name: &'static str) -> Self {
+        Self { name, manual: "", read: None }
+    }
+
+    /// Whether this build has it.
+    #[must_use]
+    pub const fn is_built(&self) -> bool {
+        self.read.is_some()
+    }
+}
+
+impl fmt::Debug for PlatformSection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PlatformSection").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// One configured channel.
+#[derive(Clone)]
+pub struct Channel {
+    /// What the gateway knows of every channel.
+    pub common: Common,
+    section: Boxed,
+}
+
+impl Channel {
+    fn new<T: ChannelSection>(section: T) -> Self {
+        Self { common: section.common(), section: Boxed::new(section) }
+    }
+
+    /// The section, for the platform that it is of. `None` on every other one.
+    #[must_use]
+    pub fn section<T: ChannelSection>(&self) -> Option<&T> {
+        self.section.get()
+    }
+}
+
+impl fmt::Debug for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.section.fmt(f)
+    }
+}
+
+impl Serialize for Channel {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.section.serialize(serializer)
+    }
+}
+
+/// Every configured channel, by platform and name.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(transparent)]
+pub struct Channels(BTreeMap<&'static str, BTreeMap<String, Channel>>);
+
+impl Channels {
+    /// Every channel, in the order of their ids.
+    pub fn iter(&self) -> impl Iterator<Item = (ChannelId, &Channel)> {
+        self.0.iter().flat_map(|(platform, channels)| {
+            channels.iter().map(|(name, channel)| (ChannelId::new(platform, name), channel))
+        })
+    }
+
+    /// The channels of one platform, by name.
+    pub fn of<T: ChannelSection>(&self) -> impl Iterator<Item = (&str, &T)> {
+        let channels = self.0.get(T::PLATFORM).into_iter().flatten();
+        channels.filter_map(|(name, channel)| Some((name.as_str(), channel.section()?)))
+    }
+
+    pub(crate) fn read(node: &Node, key: &Key, reader: &mut Reader<'_>, platforms: &[PlatformSection]) -> Self {
+        let mut channels = BTreeMap::new();
+        entries(node, key, reader, |name, node, key, reader| {
+            let platform = platforms.iter().find(|platform| platform.name == name);
+            match platform.map(|platform| (platform.name, platform.read)) {
+                Some((name, Some(read))) => {
+                    let of_platform = read(node, key, reader);
+                    if !of_platform.is_empty() {
+                        channels.insert(name, of_platform);
+                    }
+                }
+                Some((name, None)) => {
+                    let what = format!(
+                        "names a platform that this build does not have: take it out, or build with the feature `{name}`"
+                    );
+                    reader.problem(key.clone(), &node.place, what);
+                }
+                None => reader.problem(key.clone(), &node.place, unknown(name, platforms)),
+            }
+        });
+        Self(channels)
+    }
+}
+
+fn unknown(name: &str, platforms: &[PlatformSection]) -> String {
+    let names = sorted_names(platforms);
+    let hint = nearest(name, names.iter().copied())
+        .map_or_else(String::new, |nearest| format!(" (did you mean `{nearest}`?)"));
+    format!("names a platform that this build does not have: it has {}{hint}", list(names.into_iter(), "and"))
+}
+
+/// The names of the platforms that were built in.
+pub(crate) fn sorted_names(platforms: &[PlatformSection]) -> Vec<&'static str> {
+    let mut names: Vec<_> =
+        platforms.iter().filter(|platform| platform.is_built()).map(|platform| platform.name).collect();
+    names.sort_unstable();
+    names
+}
+
+fn read<T: ChannelSection>(node: &Node, key: &Key, reader: &mut Reader<'_>) -> BTreeMap<String, Channel> {
+    let mut found = Vec::new();
+    entries(node, key, reader, |name, node, key, reader| {
+        if T::RESERVED_NAMES.contains(&name) {
+            reader.problem(key.clone(), &node.place, "has a name that is taken: choose another");
+        } else if let Some(section) = reader.read_and::<T>(node, key, check_agent) {
+            found.push((name.to_owned(), section));
+        }
+    });
+    one_channel_each(&found, node, key, reader);
+    found.into_iter().map(|(name, section)| (name, Channel::new(section))).collect()
+}
+
+fn check_agent<T: ChannelSection>(section: &T, checks: &mut Checks<'_>) {
+    if let Some(agent) = section.common().agent {
+        checks.refers_to_agent(checks.key(&["agent"]), &agent);
+    }
+}
+
+/// Notes each channel that speaks as another one does: two who ask for a bot's updates take them from each other, or
+/// both answer them.
+fn one_channel_each<T: ChannelSection>(channels: &[(String, T)], node: &Node, key: &Key, reader: &mut Reader<'_>) {
+    let mut seen = BTreeMap::new();
+    for (name, section) in channels {
+        let Some(Account { key: proof, id, rule }) = section.account() else { continue };
+        let Some(first) = seen.insert(id, name) else { continue };
+        let (at, table) = (key.names(&[name, proof]), node.get(name).unwrap_or(node));
+        let what = format!("is the {proof} of {} too: {rule}", key.name(first));
+        reader.problem(at, table.get(proof).map_or(&table.place, |value| &value.place), what);
+    }
+}

@@ -1,0 +1,47 @@
+//! The agent that is there when none is configured.
+
+use std::sync::Arc;
+
+use futures_util::{FutureExt, future::BoxFuture};
+use rejoinder_agents::{FrontDeskSection, Status};
+use rejoinder_config::{Agent, AgentKind};
+use rejoinder_core::{AgentName, AgentRuntime};
+use reqwest::Client;
+
+use super::Kind;
+use crate::{
+    cli::Finding,
+    wiring::{Wiring, WiringError},
+};
+
+pub(super) struct FrontDesk;
+
+impl Kind for FrontDesk {
+    fn section(&self) -> AgentKind {
+        AgentKind::of::<FrontDeskSection>()
+    }
+
+    fn build(&self, _: &AgentName, _: &Agent, wiring: &Wiring<'_>) -> Result<Arc<dyn AgentRuntime>, WiringError> {
+        let status = Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started: wiring.started_at,
+            channels: wiring.config.channels.iter().map(|(channel, _)| channel.to_string()).collect(),
+        };
+        Ok(Arc::new(rejoinder_agents::FrontDesk::new(move || status.clone())))
+    }
+
+    fn remark(&self) -> Option<&'static str> {
+        Some("It answers by itself, without a model. `rejoinder init` connects an agent.")
+    }
+
+    fn checkup<'a>(&self, name: &str, _: &'a Agent, is_default: bool, _: &'a Client) -> BoxFuture<'a, Vec<Finding>> {
+        let about = format!("agents.{name}");
+        let finding = if is_default {
+            Finding::ok(about, "the built-in front desk answers, without a model")
+                .so("rejoinder init connects an agent.")
+        } else {
+            Finding::ok(about, "the built-in front desk")
+        };
+        async { vec![finding] }.boxed()
+    }
+}

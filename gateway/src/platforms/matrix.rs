@@ -1,0 +1,152 @@
+//! Accounts on Matrix homeservers.
+
+mod init;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures_util::{FutureExt, future::BoxFuture};
+use rejoinder_config::{Config, PlatformSection};
+use rejoinder_core::{ChannelAdapter, ChannelId};
+use rejoinder_matrix::{AccountProfile, Login, MatrixSection};
+use reqwest::Client;
+use url::Url;
+
+use super::{Built, CheckError, Patient, Platform, Setup, Told, remarks_on_people};
+use crate::{
+    cli::{Finding, printable},
+    wiring::{Wiring, WiringError},
+};
+
+/// How long asking whether an account works may take.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
+
+pub(super) struct Matrix;
+
+impl Platform for Matrix {
+    fn name(&self) -> &'static str {
+        "Matrix"
+    }
+
+    fn section(&self) -> PlatformSection {
+        PlatformSection::of::<MatrixSection>()
+    }
+
+    fn build(&self, wiring: &Wiring<'_>) -> Result<Built, WiringError> {
+        let mut built = Built::default();
+        for (name, section) in wiring.config.channels.of::<MatrixSection>() {
+            let (channel, folder) = (channel(name), folder(wiring.data_dir, name));
+            let (clock, http) = (Arc::clone(wiring.clock), wiring.http.clone());
+            let account = rejoinder_matrix::Matrix::new(channel.clone(), section.clone(), folder, clock, http);
+            built.channels.push(Arc::new(account) as Arc<dyn ChannelAdapter>);
+            let description = format!("syncs with {}", section.homeserver.host_str().unwrap_or_default());
+            built.told.push(Told::Account { channel, description });
+        }
+        Ok(built)
+    }
+
+    fn remarks(&self, config: &Config) -> Vec<String> {
+        // Invitations of strangers are left as they are.
+        let mut remarks = remarks_on_people(config, self.section().name, |key| {
+            format!("put user ids such as \"@ada:example.org\" into {key}.allow_from")
+        });
+        for (name, account) in config.channels.of::<MatrixSection>() {
+            if account.homeserver.scheme() == "http" && !is_this_machine(&account.homeserver) {
+                remarks.push(format!(
+                    "channels.matrix.{name}.homeserver begins with http://: the password, and all that is said, can be read \
+                     on the way there."
+                ));
+            }
+        }
+        remarks
+    }
+
+    fn setup(&self) -> Option<&dyn Setup> {
+        Some(&init::Accounts)
+    }
+
+    fn checkups<'a>(&self, patient: Patient<'a>) -> Vec<BoxFuture<'a, Vec<Finding>>> {
+        let accounts = patient.config.channels.of::<MatrixSection>();
+        accounts.map(|(name, account)| look(name, account, patient).boxed()).collect()
+    }
+}
+
+fn channel(name: &str) -> ChannelId {
+    ChannelId::new("matrix", name)
+}
+
+/// Where what belongs to the device of the account `name` is kept.
+fn folder(data_dir: &Path, name: &str) -> PathBuf {
+    data_dir.join(format!("matrix-{name}"))
+}
+
+fn is_this_machine(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+/// Asks a homeserver whether it accepts an account. Nothing is left behind there.
+async fn check(http: &Client, homeserver: &Url, user: &str, login: &Login) -> Result<AccountProfile, CheckError> {
+    in_time(Box::pin(rejoinder_matrix::check(http, homeserver, user, login))).await
+}
+
+async fn in_time<T>(asked: impl Future<Output = Result<T, rejoinder_matrix::CheckError>>) -> Result<T, CheckError> {
+    use rejoinder_matrix::CheckError as Refusal;
+    let Ok(asked) = tokio::time::timeout(CHECK_TIMEOUT, asked).await else {
+        return Err(CheckError::Unreachable("the homeserver cannot be reached: it does not answer".to_owned()));
+    };
+    asked.map_err(|error| match error {
+        Refusal::Unreachable(_) => CheckError::Unreachable(error.to_string()),
+        Refusal::Refused(_) | Refusal::Lost(_) => CheckError::Wrong(error.to_string()),
+    })
+}
+
+/// Who it is.
+fn introduction(account: &AccountProfile) -> String {
+    let user = printable(&account.user);
+    match &account.display_name {
+        Some(name) => format!("{} ({user})", printable(name)),
+        None => user,
+    }
+}
+
+async fn look(name: &str, account: &MatrixSection, patient: Patient<'_>) -> Vec<Finding> {
+    let (about, folder) = (channel(name).to_string(), folder(patient.data_dir, name));
+    let standing = match in_time(Box::pin(rejoinder_matrix::standing(patient.http, account, &folder))).await {
+        Ok(standing) => standing,
+        Err(CheckError::Wrong(why)) => {
+            let advice = "docs/matrix.md says what to do, below \"When something is wrong\".";
+            return vec![Finding::wrong(about, why).so(advice)];
+        }
+        Err(CheckError::Unreachable(why)) => {
+            let advice = format!("Is this machine online, and channels.{about}.homeserver right?");
+            return vec![Finding::wrong(about, why).so(advice)];
+        }
+    };
+    let device = match &standing.account.device {
+        Some(device) => format!("device {device}"),
+        None => "no device yet: the gateway makes it when it starts".to_owned(),
+    };
+    let mut findings = vec![Finding::ok(&*about, format!("{}, {device}", introduction(&standing.account)))];
+    findings.extend(standing.is_signed.map(|is_signed| signed(&about, is_signed)));
+    findings
+}
+
+fn signed(about: &str, is_signed: bool) -> Finding {
+    if is_signed {
+        return Finding::ok(about, "the account has signed its device");
+    }
+    let advice = format!("Set channels.{about}.recovery_key and restart: docs/matrix.md, \"Encryption\".");
+    Finding::warning(about, "the account has not signed its device: clients show a warning beside what it says")
+        .so(advice)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+use rejoinder_config::testing::every_key_has_a_comment;
+
+use super::*;
+use crate::wiring::{
+    remarks,
+    tests::{config, parts},
+};
+
+/// What stands in the manual without a `#` before it is a configuration that works, and the one that holds without a
+/// file.
+#[test]
+fn the_whole_manual_is_the_configuration_without_a_file() {
+    let manual = crate::build().manual();
+
+    every_key_has_a_comment(&manual);
+    assert_eq!(config(&manual).to_toml_redacted(), config("").to_toml_redacted());
+    for platform in all() {
+        assert!(manual.contains(&format!("[channels.{}.", platform.section().name)), "{}", platform.name());
+    }
+}
+
+#[test]
+fn without_a_file_there_are_a_chat_page_a_hook_and_the_front_desk() {
+    let parts = parts("").unwrap();
+
+    let channels: Vec<_> = parts.channels.iter().map(|channel| channel.channel().to_string()).collect();
+    assert_eq!(channels, ["webchat.main", "webhook.default"]);
+    assert_eq!((parts.front_page, parts.agent_infos[0].kind), (Some("/chat"), "front-desk"));
+}
+
+/// Each platform that was left out of this build; none in the usual one.
+#[test]
+fn a_platform_that_was_left_out_is_named() {
+    for name in LEFT_OUT {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rejoinder.toml");
+        std::fs::write(&path, format!("[channels.{name}.main]\ntoken = \"t\"\n")).unwrap();
+        let (path, working_dir) = (Some(path), folder.path().to_owned());
+        let options = rejoinder_config::Options { path, working_dir, environment: Default::default() };
+        let error = rejoinder_config::load(&options, &crate::build()).unwrap_err().to_string();
+
+        assert!(error.contains(&format!("`channels.{name}`")), "{error}");
+        assert!(error.contains(&format!("the feature `{name}`")), "{error}");
+    }
+}
+
+#[test]
+fn a_platform_is_here_or_left_out() {
+    let mut names: Vec<_> = sections().iter().map(|section| section.name).collect();
+    names.sort_unstable();
+
+    assert_eq!(names, ["discord", "matrix", "telegram", "webchat", "webhook"]);
+}
+
+/// Every option of an account begins with the platform's name: two platforms never mean the same one.
+#[test]
+fn options_are_named_after_their_platform() {
+    for platform in all() {
+        for option in platform.setup().map(Setup::options).into_iter().flatten() {
+            let name = option.get_long().unwrap_or_default();
+            assert!(name.starts_with(&format!("{}-", platform.section().name)), "{name}");
+            assert_eq!(name, option.get_id().as_str());
+        }
+    }
+}
+
+#[test]
+fn what_others_cannot_reach_is_remarked_on() {
+    let open = config("[server]\nlisten = \"0.0.0.0:7420\"\n[channels.webchat.main]\n");
+    let closed = config("[channels.webchat.main]\n");
+
+    assert_eq!((remarks(&open).len(), remarks(&closed).len()), (1, 0));
+}
+
+#[cfg(all(feature = "discord", feature = "matrix", feature = "telegram"))]
+#[test]
+fn platforms_stand_beside_each_other() {
+    let bots = "[channels.telegram.main]\ntoken = \"123456:abc\"\nmax_attachment = \"64 MiB\"\n\
+                [channels.discord.main]\ntoken = \"MTIz.abc.def\"\n\
+                [channels.matrix.main]\nhomeserver = \"http://127.0.0.1:1\"\nuser = \"@agent:example.org\"\npassword = \"p\"\n";
+    let parts = parts(&format!("{bots}[channels.webhook.siri]\ntoken = \"t\"\n[channels.webchat.main]\n")).unwrap();
+
+    let channels: Vec<_> = parts.channels.iter().map(|channel| channel.channel().platform().to_owned()).collect();
+    assert_eq!(channels, ["webchat", "webhook", "telegram", "discord", "matrix"]);
+    let told: Vec<_> = parts.told.iter().map(|told| told.account().map(ToString::to_string)).collect();
+    let some = |name: &str| Some(name.to_owned());
+    assert_eq!(told, [None, None, some("discord.main"), some("matrix.main"), some("telegram.main")]);
+    assert_eq!((parts.settings.access.len(), parts.settings.max_attachment), (3, 64 << 20));
+}

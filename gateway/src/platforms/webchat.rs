@@ -1,0 +1,66 @@
+//! Chat pages.
+
+use std::sync::Arc;
+
+use rejoinder_config::{Config, PlatformSection};
+use rejoinder_core::ChannelAdapter;
+use rejoinder_webchat::{Access, AccessKind, WebchatAdapter, WebchatSection, WebchatSettings};
+use utoipa::openapi::OpenApi;
+
+use super::{Built, Platform, Told};
+use crate::wiring::{Wiring, WiringError};
+
+pub(super) struct Webchat;
+
+impl Platform for Webchat {
+    fn name(&self) -> &'static str {
+        "Chat pages"
+    }
+
+    fn section(&self) -> PlatformSection {
+        PlatformSection::of::<WebchatSection>()
+    }
+
+    fn build(&self, wiring: &Wiring<'_>) -> Result<Built, WiringError> {
+        let (mut chats, mut built) = (Vec::new(), Built::default());
+        for (name, section) in wiring.config.channels.of::<WebchatSection>() {
+            let token = section.token.as_ref();
+            let token = token.map(|token| wiring.token(token, &format!("chat-{name}-token"))).transpose()?;
+            let (access, shown) = match token {
+                Some((token, shown)) => (Access::Token(token), Some(shown)),
+                None => (Access::Loopback, None),
+            };
+            let public_origin = wiring.config.server.public_url.as_ref().map(|url| url.origin().ascii_serialization());
+            chats.push(Arc::new(WebchatAdapter::new(WebchatSettings {
+                name: name.to_owned(),
+                section: section.clone(),
+                access,
+                origins: public_origin.into_iter().collect(),
+                clock: Arc::clone(wiring.clock),
+            })));
+            let path = if name == "main" { "/chat".to_owned() } else { format!("/chat/{name}") };
+            built.told.push(Told::Page { path, token: shown });
+        }
+        built.channels = chats.iter().map(|chat| Arc::clone(chat) as Arc<dyn ChannelAdapter>).collect();
+        built.front_page = (!chats.is_empty()).then_some("/chat");
+        built.routes = Some(Box::new(|_| rejoinder_webchat::router(chats)));
+        Ok(built)
+    }
+
+    fn remarks(&self, config: &Config) -> Vec<String> {
+        let listen = config.server.listen;
+        let pages = config.channels.of::<WebchatSection>().filter(|_| !listen.ip().is_loopback());
+        let closed = pages.filter(|(_, page)| page.access == AccessKind::Loopback);
+        let remark = |(name, _)| {
+            format!(
+                "server.listen is {listen}, and channels.webchat.{name} is open to this machine only: callers from \
+                 elsewhere are refused. Set access = \"token\" to let them in."
+            )
+        };
+        closed.map(remark).collect()
+    }
+
+    fn openapi(&self) -> Option<OpenApi> {
+        Some(rejoinder_webchat::openapi())
+    }
+}

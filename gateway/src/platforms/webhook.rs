@@ -1,0 +1,64 @@
+//! Hooks.
+
+use std::sync::Arc;
+
+use rejoinder_config::PlatformSection;
+use rejoinder_core::{ChannelAdapter, ChannelId};
+use rejoinder_webhook::{FormerHooks, ResultKeys, WebhookAdapter, WebhookSection, WebhookSettings};
+use utoipa::openapi::OpenApi;
+
+use super::{Built, Intakes, Platform, Told};
+use crate::wiring::{Wiring, WiringError};
+
+pub(super) struct Webhook;
+
+impl Platform for Webhook {
+    fn name(&self) -> &'static str {
+        "Hooks"
+    }
+
+    fn section(&self) -> PlatformSection {
+        PlatformSection::of::<WebhookSection>()
+    }
+
+    fn build(&self, wiring: &Wiring<'_>) -> Result<Built, WiringError> {
+        let server = &wiring.config.server;
+        let keys = ResultKeys::new(&wiring.made("hook-result-key")?.token);
+        let (mut hooks, mut built) = (Vec::new(), Built::default());
+        for (name, section) in wiring.config.channels.of::<WebhookSection>() {
+            let token = section.token.as_ref();
+            let token = token.map(|token| wiring.token(token, &format!("hook-{name}-token"))).transpose()?;
+            let (token, shown) = token.map_or((None, None), |(token, shown)| (Some(token), Some(shown)));
+            let settings = WebhookSettings {
+                name: name.to_owned(),
+                section: section.clone(),
+                token,
+                result_keys: keys.clone(),
+                body_limit: server.body_limit.bytes(),
+                public_url: server.public_url.clone(),
+                clock: Arc::clone(wiring.clock),
+                http: wiring.http.clone(),
+                hang_up: wiring.hang_up.clone(),
+            };
+            let hook = WebhookAdapter::new(settings).map_err(|error| WiringError::Channel {
+                channel: ChannelId::new(self.section().name, name),
+                reason: error.to_string(),
+            })?;
+            hooks.push(Arc::new(hook));
+            built.told.push(Told::Hook { path: format!("/hooks/{name}"), token: shown });
+        }
+        built.channels = hooks.iter().map(|hook| Arc::clone(hook) as Arc<dyn ChannelAdapter>).collect();
+        let (public_url, clock) = (server.public_url.clone(), Arc::clone(wiring.clock));
+        // Also where no hook is configured any more: the results of former ones are read here.
+        built.routes = Some(Box::new(move |intakes: &Intakes| {
+            let intakes = Arc::clone(intakes);
+            let intake = Box::new(move |channel: &ChannelId| intakes(channel));
+            rejoinder_webhook::router(hooks, FormerHooks { keys, public_url, clock, intake })
+        }));
+        Ok(built)
+    }
+
+    fn openapi(&self) -> Option<OpenApi> {
+        Some(rejoinder_webhook::openapi())
+    }
+}

@@ -1,0 +1,95 @@
+use rejoinder_config::{Environment, Options};
+use rejoinder_core::{Cause, Rung};
+
+use super::*;
+
+pub(crate) fn config(text: &str) -> Config {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rejoinder.toml");
+    std::fs::write(&path, text).unwrap();
+    let options =
+        Options { path: Some(path), working_dir: folder.path().to_owned(), environment: Environment::default() };
+    rejoinder_config::load(&options, &crate::build()).unwrap().config
+}
+
+/// The configuration knows the name without knowing the core.
+#[test]
+fn no_agent_has_the_name_of_the_gateways_own_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rejoinder.toml");
+    std::fs::write(&path, format!("[agents.{}]\nkind = \"front-desk\"", rejoinder_core::GATEWAY_AGENT)).unwrap();
+    let options =
+        Options { path: Some(path), working_dir: folder.path().to_owned(), environment: Environment::default() };
+
+    assert!(rejoinder_config::load(&options, &crate::build()).is_err());
+}
+
+pub(crate) fn parts(text: &str) -> Result<Parts, WiringError> {
+    let (config, folder) = (config(text), tempfile::tempdir().unwrap());
+    let clock: SharedClock = Arc::new(rejoinder_core::SystemClock);
+    Wiring::new(&config, folder.path(), Tokens::Make, &clock, &HashMap::new())?.parts()
+}
+
+const CHANNELS: &str = r#"
+[channels.webhook.siri]
+token = "t"
+agent = "short"
+[channels.webhook.door]
+token = "t"
+[channels.webchat.main]
+[agents.main]
+kind = "front-desk"
+[agents.short]
+kind = "front-desk"
+[routing]
+default_agent = "main"
+"#;
+
+#[test]
+fn a_ladder_is_the_channels_own_then_its_platforms_then_everyones() {
+    let own = "[guard.ladder.\"webhook.siri\".direct]\nerror = [{ react = \"👎\" }]\n";
+
+    let policies = parts(&format!("{CHANNELS}{own}")).unwrap().settings.policies;
+
+    let ladder = |channel: &ChannelId| policies.of(channel, ChatKind::Direct).ladder.clone();
+    let (siri, door) = (ChannelId::new("webhook", "siri"), ChannelId::new("webhook", "door"));
+    assert_eq!(ladder(&siri).rungs(Cause::Error), [Rung::React("👎".to_owned())]);
+    assert_eq!(ladder(&siri).rungs(Cause::Silent), [Rung::Say("silent".to_owned())]);
+    assert_eq!(ladder(&door).rungs(Cause::Error), [Rung::Say("failed".to_owned())]);
+    let page = ladder(&ChannelId::new("webchat", "main"));
+    assert_eq!(page.rungs(Cause::Silent)[0], Rung::Clarify("what_next".to_owned()));
+    let gone = ladder(&ChannelId::new("pager", "gone"));
+    assert_eq!(gone.rungs(Cause::Timeout), [Rung::Say("late".to_owned())]);
+}
+
+/// A11.
+#[test]
+fn words_are_the_operators_where_they_are_said() {
+    let own = "[guard.templates.\"webhook.siri\"]\nfailed = \"Oh dear.\"\n";
+
+    let words = parts(&format!("{CHANNELS}{own}")).unwrap().settings.words;
+
+    assert_eq!(words.say(&ChannelId::new("webhook", "siri"), "failed"), "Oh dear.");
+    assert_eq!(words.say(&ChannelId::new("webhook", "door"), "failed"), "Sorry, that did not work. Please try again.");
+    assert_eq!(words.say(&ChannelId::new("webchat", "main"), "late"), "Sorry, that took too long. Please try again.");
+    assert_eq!(words.question("what_next").map(|question| question.choices.len()), Some(3));
+}
+
+#[test]
+fn a_channel_has_its_own_agent_or_the_default_one() {
+    let parts = parts(CHANNELS).unwrap();
+
+    assert_eq!(&**parts.settings.agent(&ChannelId::new("webhook", "siri")), "short");
+    assert_eq!(&**parts.settings.agent(&ChannelId::new("webhook", "door")), "main");
+    assert_eq!(parts.agent_infos.iter().filter(|agent| agent.is_default).count(), 1);
+    assert_eq!(parts.channels.len(), 3);
+}
+
+#[test]
+fn how_long_a_delivery_is_tried_is_the_operators() {
+    let usual = parts(CHANNELS).unwrap().settings;
+    let chosen = parts(&format!("{CHANNELS}[outbox]\nlifetime = \"1h\"\nmin_attempts = 3\n")).unwrap().settings;
+
+    assert_eq!((usual.delivery_lifetime, usual.min_attempts), (Duration::from_hours(24), 10));
+    assert_eq!((chosen.delivery_lifetime, chosen.min_attempts), (Duration::from_hours(1), 3));
+}
