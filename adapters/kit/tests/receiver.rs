@@ -26,7 +26,7 @@ async fn gateway(refuses: Refuses) -> (Engine, Arc<dyn Store>, TempDir) {
     let store =
         Arc::new(SqliteStore::open(OpenOptions::new(directory.path().join("test.db"))).await.expect("a database"));
     let parts = Parts {
-        store: Arc::new(Refusing::new(Arc::clone(&store) as _, refuses)),
+        store: Arc::new(Refusing::before(Arc::clone(&store) as _, refuses)),
         clock: Arc::new(SystemClock),
         channels: Vec::new(),
         agents: HashMap::new(),

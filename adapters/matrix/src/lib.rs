@@ -194,7 +194,7 @@ impl Matrix {
             return Ok(session);
         }
         let before = receiver.cursor(DEVICE).await?;
-        let open = || session::open(&self.options, &self.folder, &self.http, before.as_deref());
+        let open = || Box::pin(session::open(&self.options, &self.folder, &self.http, before.as_deref()));
         let judge = |error: &SessionError| match error {
             SessionError::Unreachable { retry_after, .. } => Ok(retry_after.unwrap_or_default()),
             SessionError::Unauthorized(detail) => {
@@ -251,7 +251,8 @@ impl ChannelAdapter for Matrix {
 
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
         let (channel, intake, health, shutdown) = (&self.channel, &intake, &self.health, &shutdown);
-        let ended = self.receive(&Receiver { channel, intake, health, shutdown }).await;
+        let receiver = Receiver { channel, intake, health, shutdown };
+        let ended = Box::pin(self.receive(&receiver)).await;
         ended.or_else(RunEnd::into_result)
     }
 
