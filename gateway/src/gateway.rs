@@ -188,9 +188,9 @@ impl Gateway {
         let store_port: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
         let channels = engine.clone();
         let intakes: Intakes = Arc::new(move |channel| channels.intake(channel));
-        let routes = std::mem::take(&mut parts.routes).into_iter().map(|routes| routes(&intakes)).collect();
+        let of_channels = std::mem::take(&mut parts.routes).into_iter().map(|routes| routes(&intakes)).collect();
         let app = App::new(&parts, engine.clone(), store_port, clock, recorder, started_at, address);
-        let router = http::router(app, parts.front_page, routes);
+        let router = http::router(app, parts.front_page, of_channels);
         let connections_per_peer = config.server.connections_per_peer;
         let upkeep = upkeep.drop_guard();
         Ok(Self { engine, store, router, hang_up, drain, connections_per_peer, notes, _upkeep: upkeep })

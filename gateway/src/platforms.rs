@@ -22,7 +22,7 @@ use axum::Router;
 use clap::{Arg, ArgMatches};
 use futures_util::future::{BoxFuture, LocalBoxFuture};
 use rejoinder_config::{Config, PlatformSection};
-use rejoinder_core::{ChannelAdapter, ChannelId, DirectPolicy, Intake};
+use rejoinder_core::{ChannelAdapter, ChannelId, Intake};
 use reqwest::Client;
 use utoipa::openapi::OpenApi;
 
@@ -218,11 +218,13 @@ fn remarks_on_people(config: &Config, platform: &str, how: impl Fn(&str) -> Stri
     let channels = config.channels.iter().filter(|(channel, _)| channel.platform() == platform);
     let people = channels.filter_map(|(id, channel)| Some((format!("channels.{id}"), channel.common.people.as_ref()?)));
     let remark = |(key, people): (String, &rejoinder_config::People)| match people.dm_policy {
-        DirectPolicy::Allowlist if people.allow_from.is_empty() => {
+        rejoinder_core::DirectPolicy::Allowlist if people.allow_from.is_empty() => {
             Some(format!("{key} lets nobody in yet: {}.", how(&key)))
         }
-        DirectPolicy::Open => Some(format!("{key}.dm_policy is \"open\": whoever finds the bot talks to your agent.")),
-        DirectPolicy::Allowlist | DirectPolicy::Disabled => None,
+        rejoinder_core::DirectPolicy::Open => {
+            Some(format!("{key}.dm_policy is \"open\": whoever finds the bot talks to your agent."))
+        }
+        rejoinder_core::DirectPolicy::Allowlist | rejoinder_core::DirectPolicy::Disabled => None,
     };
     people.filter_map(remark).collect()
 }

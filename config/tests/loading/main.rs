@@ -21,6 +21,7 @@ const BUILD: Build = Build {
 struct Machine;
 
 impl Machine {
+    #[expect(clippy::new_ret_no_self, reason = "it stands for that of `testing`, with the build of these tests")]
     fn new() -> testing::Machine {
         testing::Machine::of(BUILD)
     }

@@ -36,7 +36,8 @@ fn a_platform_that_was_left_out_is_named() {
         let path = folder.path().join("rejoinder.toml");
         std::fs::write(&path, format!("[channels.{name}.main]\ntoken = \"t\"\n")).unwrap();
         let (path, working_dir) = (Some(path), folder.path().to_owned());
-        let options = rejoinder_config::Options { path, working_dir, environment: Default::default() };
+        let options =
+            rejoinder_config::Options { path, working_dir, environment: rejoinder_config::Environment::default() };
         let error = rejoinder_config::load(&options, &crate::build()).unwrap_err().to_string();
 
         assert!(error.contains(&format!("`channels.{name}`")), "{error}");

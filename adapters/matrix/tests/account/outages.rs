@@ -1,6 +1,6 @@
 //! What is missed, and what is repeated.
 
-use rejoinder_matrix::{Login, MatrixSection};
+use rejoinder_matrix::Login;
 use rejoinder_matrix_server::{Call, Fault, Homeserver, Proxy, Settings};
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use rejoinder_core::ChannelAdapter;
-use rejoinder_matrix::{Login, MatrixSection};
+use rejoinder_matrix::Login;
 use rejoinder_matrix_server::{Call, Fault, Homeserver};
 use serde_json::json;
 
@@ -82,7 +82,7 @@ async fn the_token_of_another_device_is_refused_and_nothing_is_lost() {
     let homeserver = Homeserver::shared().await;
     let (account, token) = homeserver.account_with_token("agent").await;
     let ours = Login::AccessToken(token.into());
-    let chosen = MatrixSection { login: ours.clone(), ..options(homeserver.url(), &account) };
+    let chosen = options(homeserver.url(), &account).with_login(ours.clone());
     let gateway = Gateway::synced(chosen).await;
     let (before, ada) = (gateway.device(), homeserver.person("ada").await);
     let room = ada.direct(gateway.user()).await;

@@ -54,15 +54,18 @@ pub(crate) struct Door {
 
 impl Door {
     pub(crate) fn new(name: &str, token: &SecretString, options: &TelegramWebhook) -> Self {
-        let secret = options.secret.clone().map(SecretString::from).unwrap_or_else(|| {
-            // The same after every start, so that posts under way are still let in.
-            let made = Sha256::new()
-                .chain_update(b"rejoinder telegram webhook\0")
-                .chain_update(name)
-                .chain_update(b"\0")
-                .chain_update(token.expose_secret());
-            hex::encode(made.finalize()).into()
-        });
+        let secret = options.secret.clone().map_or_else(
+            || {
+                // The same after every start, so that posts under way are still let in.
+                let made = Sha256::new()
+                    .chain_update(b"rejoinder telegram webhook\0")
+                    .chain_update(name)
+                    .chain_update(b"\0")
+                    .chain_update(token.expose_secret());
+                hex::encode(made.finalize()).into()
+            },
+            SecretString::from,
+        );
         let digest = Sha256::digest(secret.expose_secret()).into();
         Self { secret, digest }
     }
