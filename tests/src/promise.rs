@@ -109,6 +109,7 @@ pub trait Platform: Sized {
     const SHOWS_ONCE: bool;
 
     /// A platform where all is well, and people write in the usual place: a direct chat.
+    #[must_use]
     async fn new() -> Self {
         Self::at(Self::Place::default()).await
     }

@@ -63,19 +63,19 @@ pub async fn a_crash_at_any_step_loses_nothing_and_answers_once<P: Platform>(pla
 /// As [`a_crash_at_any_step_loses_nothing_and_answers_once`], with an answer that is shown while it is written: no draft
 /// is left beside it.
 pub async fn a_crash_at_any_step_leaves_no_draft_behind<P: Platform>(place: P::Place) {
-    let written = || WHOLE.split_inclusive(' ').fold(Script::replies(WHOLE), |script, word| script.streaming(word));
+    let written = || WHOLE.split_inclusive(' ').fold(Script::replies(WHOLE), Script::streaming);
     let agent = ScriptedAgent::start(move |_, _| written()).await;
     goes_through::<P>(&STEPS, place, STREAMING, &agent, &Gates::default()).await;
 }
 
 /// The process ends at each step of the first draft: one message stands.
-pub async fn a_crash_while_the_answer_grows_leaves_one<P: Platform>(pace: Pace, place: P::Place) {
+pub async fn a_crash_while_the_answer_grows_leaves_one<P: Platform>(pace: Pace, at: P::Place) {
     let gates = Gates::default();
     let agent = {
         let gates = gates.clone();
         ScriptedAgent::start(move |_, _| pace.script(&gates.gate())).await
     };
-    goes_through::<P>(&DRAFT_STEPS, place, STREAMING, &agent, &gates).await;
+    goes_through::<P>(&DRAFT_STEPS, at, STREAMING, &agent, &gates).await;
 }
 
 /// What an agent waits for until the process has ended: a gate for each question.

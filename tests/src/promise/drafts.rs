@@ -54,8 +54,8 @@ async fn is_answered_once<P: Platform>(platform: &P, person: &P::Person, gateway
 }
 
 /// The response to the first draft is lost: one message stands.
-pub async fn a_draft_whose_response_is_lost_leaves_one<P: Platform>(pace: Pace, place: P::Place) {
-    let (platform, gate) = (P::at(place).await, Gate::default());
+pub async fn a_draft_whose_response_is_lost_leaves_one<P: Platform>(pace: Pace, at: P::Place) {
+    let (platform, gate) = (P::at(at).await, Gate::default());
     let agent = pace.agent(&gate).await;
     let gateway = between(&platform, &agent, PATIENT).start().await;
     let ada = platform.person().await;
@@ -69,8 +69,8 @@ pub async fn a_draft_whose_response_is_lost_leaves_one<P: Platform>(pace: Pace, 
 }
 
 /// The process is killed when the first draft has arrived, and before it knows: one message stands.
-pub async fn a_process_killed_before_it_noted_its_draft_leaves_one<P: Platform>(pace: Pace, place: P::Place) {
-    let (platform, gate) = (P::at(place).await, Gate::default());
+pub async fn a_process_killed_before_it_noted_its_draft_leaves_one<P: Platform>(pace: Pace, at: P::Place) {
+    let (platform, gate) = (P::at(at).await, Gate::default());
     let agent = pace.agent(&gate).await;
     let mut gateway = between(&platform, &agent, PATIENT).start().await;
     let ada = platform.person().await;

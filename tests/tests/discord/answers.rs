@@ -298,7 +298,7 @@ async fn typing_ends_with_the_turn() {
         let (held, never) = (held.clone(), never.clone());
         ScriptedAgent::start(move |call, _| {
             let release = if call.told().contains("Bob") { &never } else { &held };
-            Script::replies("done").waiting(&release)
+            Script::replies("done").waiting(release)
         })
         .await
     };

@@ -167,7 +167,7 @@ async fn callers_who_wait_leave_room_for_health_and_for_others() {
     let ready = gateway.http().get(format!("{}/readyz", gateway.url())).timeout(SOON).send().await.unwrap();
     let other = gateway.hook_from(machine(2), "test", TOKEN).leave("and I?").await;
     holds(57).await;
-    held.lock().unwrap().iter().for_each(|release| release.lets_one_through());
+    held.lock().unwrap().iter().for_each(Gate::lets_one_through);
     let replies: Vec<_> = waiting.map(Result::unwrap).collect().await;
 
     assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE, "{refused:?}");

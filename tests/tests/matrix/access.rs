@@ -3,7 +3,7 @@
 use rejoinder_matrix_server::{Homeserver, Message};
 use rejoinder_tests::{Gateway, ScriptedAgent};
 
-use crate::{QUIET, SILENT, matrix, patient};
+use crate::{QUIET, SILENT, matrix, patient, with_ada};
 
 /// N1, O2: an invitation of a stranger is left as it is; those on the list are answered.
 #[tokio::test]
@@ -11,7 +11,7 @@ async fn a_strangers_invitation_is_left_as_it_is() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
     let (ada, eve) = (homeserver.person("ada").await, homeserver.person("eve").await);
     let keys = format!("dm_policy = \"allowlist\"\nallow_from = [\"{}\"]", ada.user());
-    let (builder, user) = patient(homeserver, &agent, &keys).await;
+    let (builder, user) = patient(&agent, &keys).await;
     let gateway = builder.start().await;
 
     let hers = eve.direct(&user).await;
@@ -36,7 +36,7 @@ async fn in_a_room_those_on_the_list_are_answered() {
         "dm_policy = \"allowlist\"\nauto_join = \"always\"\nallow_from = [\"{}\", \"*:elsewhere.example\"]",
         ada.user()
     );
-    let (builder, user) = patient(homeserver, &agent, &keys).await;
+    let (builder, user) = patient(&agent, &keys).await;
     let gateway = builder.start().await;
     let room = eve.room("Friends", &[&user, ada.user(), bob.user()]).await;
     ada.join(&room).await;
@@ -56,12 +56,9 @@ async fn in_a_room_those_on_the_list_are_answered() {
 /// A whole server is let in at once.
 #[tokio::test]
 async fn everybody_of_a_server_can_be_let_in() {
-    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
-    let (builder, user) =
-        patient(homeserver, &agent, "dm_policy = \"allowlist\"\nallow_from = [\"*:localhost\"]").await;
-    let gateway = builder.start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let agent = ScriptedAgent::replying("Hello.").await;
+    let (builder, user) = patient(&agent, "dm_policy = \"allowlist\"\nallow_from = [\"*:localhost\"]").await;
+    let (gateway, ada, room) = with_ada(builder, &user).await;
 
     ada.says(&room, "hello").await;
 
@@ -73,7 +70,7 @@ async fn everybody_of_a_server_can_be_let_in() {
 #[tokio::test]
 async fn talk_among_others_is_owed_nothing() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
-    let (builder, user) = patient(homeserver, &agent, "").await;
+    let (builder, user) = patient(&agent, "").await;
     let gateway = builder.start().await;
     let (ada, bob) = (homeserver.person("ada").await, homeserver.person("bob").await);
     let room = ada.room("Friends", &[&user, bob.user()]).await;
@@ -95,7 +92,7 @@ async fn talk_among_others_is_owed_nothing() {
 #[tokio::test]
 async fn a_room_is_answered_when_it_asks() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Here.").await);
-    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let (builder, user) = patient(&agent, QUIET).await;
     let gateway = builder.start().await;
     let (ada, bob) = (homeserver.person("ada").await, homeserver.person("bob").await);
     let room = ada.room("Friends", &[&user, bob.user()]).await;
@@ -128,7 +125,7 @@ async fn a_room_is_answered_when_it_asks() {
 #[tokio::test]
 async fn a_stranger_is_told_once_and_runs_no_agent() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
-    let (builder, user) = patient(homeserver, &agent, "dm_policy = \"allowlist\"\nauto_join = \"always\"").await;
+    let (builder, user) = patient(&agent, "dm_policy = \"allowlist\"\nauto_join = \"always\"").await;
     let gateway = builder.start().await;
     let (eve, mallory) = (homeserver.person("eve").await, homeserver.person("mallory").await);
     let (hers, his) = (eve.direct(&user).await, mallory.direct(&user).await);
@@ -155,7 +152,7 @@ async fn a_flood_from_a_stranger_runs_no_agent() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
     let (ada, eve) = (homeserver.person("ada").await, homeserver.person("eve").await);
     let list = format!("dm_policy = \"allowlist\"\nauto_join = \"always\"\nallow_from = [\"{}\"]", ada.user());
-    let (builder, user) = patient(homeserver, &agent, &list).await;
+    let (builder, user) = patient(&agent, &list).await;
     let gateway = builder.start().await;
     let (hers, flooded) = (ada.direct(&user).await, eve.direct(&user).await);
     ada.until_joined(&hers, &user).await;
@@ -207,7 +204,7 @@ async fn a_room_on_the_list_is_let_in() {
 #[tokio::test]
 async fn what_is_overheard_is_told_and_owed_nothing() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("NO_REPLY").await);
-    let (builder, user) = patient(homeserver, &agent, "group_policy = \"all\"").await;
+    let (builder, user) = patient(&agent, "group_policy = \"all\"").await;
     let gateway = builder.start().await;
     let (ada, bob) = (homeserver.person("ada").await, homeserver.person("bob").await);
     let room = ada.room("Friends", &[&user, bob.user()]).await;
@@ -228,7 +225,7 @@ async fn what_is_overheard_is_told_and_owed_nothing() {
 #[tokio::test]
 async fn in_rooms_nobody_is_answered_where_that_is_off() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
-    let (builder, user) = patient(homeserver, &agent, "group_policy = \"disabled\"").await;
+    let (builder, user) = patient(&agent, "group_policy = \"disabled\"").await;
     let gateway = builder.start().await;
     let (ada, bob) = (homeserver.person("ada").await, homeserver.person("bob").await);
     let (room, direct) = (ada.room("Friends", &[&user, bob.user()]).await, ada.direct(&user).await);

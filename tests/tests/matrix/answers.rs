@@ -5,17 +5,17 @@ use rejoinder_tests::{Gateway, ModelServer, Script, ScriptedAgent, eventually};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::{Chat, FAILED, Place, QUIET, SEND, SILENT, between, by_way, matrix, patient, until_taken_in};
+use crate::{
+    Chat, FAILED, Place, QUIET, SEND, SILENT, between, by_way, matrix, patient, until_taken_in, with_ada, with_chat,
+};
 
 /// B10, E8, I3, J1: one message, and the row says which one the platform acknowledged.
 #[rstest]
 #[tokio::test]
 async fn a_person_is_answered_once(#[values(Place::Direct, Place::Group, Place::Encrypted)] place: Place) {
-    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello, Ada.").await);
-    let (builder, user) = between(homeserver, &agent, "").await;
-    let gateway = builder.start().await;
-    let chat = Chat::new(homeserver, place, &user).await;
-    chat.is_joined(&user).await;
+    let agent = ScriptedAgent::replying("Hello, Ada.").await;
+    let (builder, user) = between(&agent, "").await;
+    let (gateway, chat) = with_chat(builder, place, &user).await;
 
     chat.says("hello").await;
     chat.until_last(&user, "Hello, Ada.").await;
@@ -61,7 +61,7 @@ async fn silence_becomes_what_the_operator_says() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("").await);
     let ladder = "[guard.ladder.matrix.direct]\nsilent = [{ react = \"👌\" }]\n\
                   [guard.templates.matrix]\nsilent = \"Nothing at all.\"\n";
-    let (builder, user) = between(homeserver, &agent, "").await;
+    let (builder, user) = between(&agent, "").await;
     let gateway = builder.config(ladder).start().await;
     let (ada, group) = (homeserver.person("ada").await, Chat::new(homeserver, Place::Group, &user).await);
     let room = ada.direct(&user).await;
@@ -83,12 +83,9 @@ async fn silence_becomes_what_the_operator_says() {
 /// A reaction is an answer.
 #[tokio::test]
 async fn a_reaction_is_the_answer() {
-    let homeserver = Homeserver::shared().await;
     let agent = ScriptedAgent::start(|_, _| Script::reacts("✅")).await;
-    let (builder, user) = between(homeserver, &agent, "").await;
-    let gateway = builder.start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let (builder, user) = between(&agent, "").await;
+    let (gateway, ada, room) = with_ada(builder, &user).await;
 
     let asked = ada.says(&room, "done?").await;
 
@@ -105,7 +102,7 @@ async fn a_reaction_is_the_answer() {
 #[tokio::test]
 async fn a_thread_is_a_conversation_of_its_own() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
-    let (builder, user) = between(homeserver, &agent, QUIET).await;
+    let (builder, user) = between(&agent, QUIET).await;
     let gateway = builder.start().await;
     let (ada, bob) = (homeserver.person("ada").await, homeserver.person("bob").await);
     let room = ada.room("Friends", &[&user, bob.user()]).await;
@@ -132,13 +129,10 @@ async fn a_thread_is_a_conversation_of_its_own() {
 /// K6, K7: a long answer in parts that fit, with its words unbroken.
 #[tokio::test]
 async fn a_long_answer_comes_in_parts_that_fit() {
-    let homeserver = Homeserver::shared().await;
     let paragraphs: Vec<_> = (0..60).map(|n| format!("Paragraph {n}. {}", "wörd ".repeat(120))).collect();
     let agent = ScriptedAgent::replying(&paragraphs.join("\n\n")).await;
-    let (builder, user) = between(homeserver, &agent, "").await;
-    let gateway = builder.start().await;
-    let chat = Chat::new(homeserver, Place::Encrypted, &user).await;
-    chat.is_joined(&user).await;
+    let (builder, user) = between(&agent, "").await;
+    let (gateway, chat) = with_chat(builder, Place::Encrypted, &user).await;
 
     chat.says("tell me all").await;
     chat.until_hears(&user, 2).await;
@@ -154,13 +148,10 @@ async fn a_long_answer_comes_in_parts_that_fit() {
 /// A question is a numbered list with reactions to press; a press is a turn of its own.
 #[tokio::test]
 async fn a_question_has_reactions_to_press() {
-    let homeserver = Homeserver::shared().await;
     let agent = ScriptedAgent::start(|_, number| Script::replies(if number == 0 { "" } else { "More it is." })).await;
-    let (builder, user) = between(homeserver, &agent, "").await;
+    let (builder, user) = between(&agent, "").await;
     let ladder = "[guard.ladder.matrix.direct]\nsilent = [{ clarify = \"what_next\" }]\n";
-    let gateway = builder.config(ladder).start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let (gateway, ada, room) = with_ada(builder.config(ladder), &user).await;
 
     ada.says(&room, "hm").await;
     let question = async || ada.sees(&room).await.into_iter().find(|message| message.reactions.len() == 3);
@@ -175,13 +166,10 @@ async fn a_question_has_reactions_to_press() {
 /// The first pick of who was asked answers a question and closes it, over a restart too.
 #[tokio::test]
 async fn a_question_is_answered_once() {
-    let homeserver = Homeserver::shared().await;
     let agent = ScriptedAgent::start(|_, number| Script::replies(if number == 0 { "" } else { "More it is." })).await;
-    let (builder, user) = between(homeserver, &agent, "").await;
+    let (builder, user) = between(&agent, "").await;
     let ladder = "[guard.ladder.matrix.direct]\nsilent = [{ clarify = \"what_next\" }]\n";
-    let mut gateway = builder.config(ladder).start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let (mut gateway, ada, room) = with_ada(builder.config(ladder), &user).await;
 
     ada.says(&room, "hm").await;
     let question = async || ada.sees(&room).await.into_iter().find(|message| message.reactions.len() == 3);
@@ -208,11 +196,9 @@ async fn a_question_is_answered_once() {
 /// The gateway's commands, also where a client keeps the slash to itself.
 #[tokio::test]
 async fn commands_are_answered_with_either_sign() {
-    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("never").await);
-    let (builder, user) = between(homeserver, &agent, "").await;
-    let gateway = builder.start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let agent = ScriptedAgent::replying("never").await;
+    let (builder, user) = between(&agent, "").await;
+    let (gateway, ada, room) = with_ada(builder, &user).await;
 
     ada.says(&room, "/new").await;
     ada.says(&room, "!new").await;
@@ -225,11 +211,9 @@ async fn commands_are_answered_with_either_sign() {
 /// B3, D18: each of the gateway's own commands is settled by what it says.
 #[tokio::test]
 async fn commands_are_the_gateways_own() {
-    let (homeserver, (agent, _never)) = (Homeserver::shared().await, ScriptedAgent::holding("too late").await);
-    let (builder, user) = patient(homeserver, &agent, QUIET).await;
-    let gateway = builder.start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let (agent, _never) = ScriptedAgent::holding("too late").await;
+    let (builder, user) = patient(&agent, QUIET).await;
+    let (gateway, ada, room) = with_ada(builder, &user).await;
 
     ada.says(&room, "a long task").await;
     agent.called(1).await;
@@ -251,11 +235,9 @@ async fn commands_are_the_gateways_own() {
 #[rstest]
 #[tokio::test]
 async fn what_is_said_meanwhile_is_answered_in_order(#[values(Place::Group, Place::Encrypted)] place: Place) {
-    let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("first").await);
-    let (builder, user) = patient(homeserver, &agent, QUIET).await;
-    let gateway = builder.start().await;
-    let chat = Chat::new(homeserver, place, &user).await;
-    chat.is_joined(&user).await;
+    let (agent, release) = ScriptedAgent::holding("first").await;
+    let (builder, user) = patient(&agent, QUIET).await;
+    let (gateway, chat) = with_chat(builder, place, &user).await;
 
     chat.says("one").await;
     agent.called(1).await;
@@ -272,10 +254,8 @@ async fn what_is_said_meanwhile_is_answered_in_order(#[values(Place::Group, Plac
 #[tokio::test]
 async fn an_edit_amends_what_waits() {
     let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("first").await);
-    let (builder, user) = patient(homeserver, &agent, QUIET).await;
-    let gateway = builder.start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let (builder, user) = patient(&agent, QUIET).await;
+    let (gateway, ada, room) = with_ada(builder, &user).await;
 
     let answered = ada.says(&room, "one").await;
     agent.called(1).await;
@@ -297,7 +277,7 @@ async fn an_edit_amends_what_waits() {
 #[tokio::test]
 async fn an_edit_by_somebody_else_changes_nothing() {
     let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("first").await);
-    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let (builder, user) = patient(&agent, QUIET).await;
     let gateway = builder.start().await;
     let (ada, eve) = (homeserver.person("ada").await, homeserver.person("eve").await);
     let room = ada.room("Friends", &[&user, eve.user()]).await;
@@ -322,10 +302,8 @@ async fn an_edit_by_somebody_else_changes_nothing() {
 #[tokio::test]
 async fn what_is_taken_back_in_time_is_not_answered() {
     let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("first").await);
-    let (builder, user) = patient(homeserver, &agent, QUIET).await;
-    let gateway = builder.start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let (builder, user) = patient(&agent, QUIET).await;
+    let (gateway, ada, room) = with_ada(builder, &user).await;
 
     let asked = ada.says(&room, "one").await;
     agent.called(1).await;
@@ -345,11 +323,9 @@ async fn what_is_taken_back_in_time_is_not_answered() {
 /// G1: it types while the turn runs, and not any more once it ended.
 #[tokio::test]
 async fn typing_ends_with_the_turn() {
-    let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("done").await);
-    let (builder, user, way) = by_way(homeserver, &agent, QUIET).await;
-    let gateway = builder.config("[guard]\nsoft_deadline = \"off\"\n").start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let (agent, release) = ScriptedAgent::holding("done").await;
+    let (builder, user, way) = by_way(&agent, QUIET).await;
+    let (gateway, ada, room) = with_ada(builder.config("[guard]\nsoft_deadline = \"off\"\n"), &user).await;
 
     ada.says(&room, "hello").await;
     ada.until("it types", async || ada.typing(&room).await.contains(&user).then_some(())).await;
@@ -368,11 +344,9 @@ async fn typing_ends_with_the_turn() {
 /// G1: a process that is killed while it types leaves nobody typing for good.
 #[tokio::test]
 async fn typing_ends_after_a_crash_as_well() {
-    let (homeserver, (agent, _never)) = (Homeserver::shared().await, ScriptedAgent::holding("never").await);
-    let (builder, user) = patient(homeserver, &agent, QUIET).await;
-    let mut gateway = builder.start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let (agent, _never) = ScriptedAgent::holding("never").await;
+    let (builder, user) = patient(&agent, QUIET).await;
+    let (mut gateway, ada, room) = with_ada(builder, &user).await;
 
     ada.says(&room, "hello").await;
     ada.until("it types", async || ada.typing(&room).await.contains(&user).then_some(())).await;
@@ -392,7 +366,7 @@ async fn an_answer_calls_nobody_else() {
     let (ada, bob) = (homeserver.person("ada").await, homeserver.person("bob").await);
     let words = format!("@room and {}: look at this", bob.user());
     let agent = ScriptedAgent::replying(&words).await;
-    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let (builder, user) = patient(&agent, QUIET).await;
     let gateway = builder.start().await;
     let room = ada.room("Friends", &[&user, bob.user()]).await;
     bob.join(&room).await;
@@ -411,10 +385,8 @@ async fn an_answer_calls_nobody_else() {
 #[tokio::test]
 async fn a_reaction_to_an_answer_owes_nothing(#[values(false, true)] is_told: bool) {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
-    let (builder, user) = patient(homeserver, &agent, &format!("{QUIET}\ntell_reactions = {is_told}")).await;
-    let gateway = builder.start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let (builder, user) = patient(&agent, &format!("{QUIET}\ntell_reactions = {is_told}")).await;
+    let (gateway, ada, room) = with_ada(builder, &user).await;
 
     ada.says(&room, "hello").await;
     ada.until_hears(&room, &user, 1).await;
@@ -436,8 +408,8 @@ async fn two_gateways_in_one_room_do_not_answer_each_other() {
     let homeserver = Homeserver::shared().await;
     let (one, other) = (ScriptedAgent::replying("From one.").await, ScriptedAgent::replying("From the other.").await);
     let keys = format!("{QUIET}\ngroup_policy = \"all\"");
-    let (first, ours) = patient(homeserver, &one, &keys).await;
-    let (second, theirs) = patient(homeserver, &other, &keys).await;
+    let (first, ours) = patient(&one, &keys).await;
+    let (second, theirs) = patient(&other, &keys).await;
     let (first, second) = (first.start().await, second.start().await);
     let ada = homeserver.person("ada").await;
     let room = ada.room("Friends", &[&ours, &theirs]).await;
@@ -470,7 +442,7 @@ async fn two_gateways_in_one_room_do_not_answer_each_other() {
 #[tokio::test]
 async fn a_thread_goes_on_after_a_restart() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
-    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let (builder, user) = patient(&agent, QUIET).await;
     let mut gateway = builder.start().await;
     let (ada, bob) = (homeserver.person("ada").await, homeserver.person("bob").await);
     let room = ada.room("Friends", &[&user, bob.user()]).await;
@@ -500,11 +472,9 @@ async fn a_thread_goes_on_after_a_restart() {
 #[case::never("off")]
 #[tokio::test]
 async fn what_was_said_is_marked_as_read_when_the_operator_says(#[case] when: &str) {
-    let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("first").await);
-    let (builder, user, way) = by_way(homeserver, &agent, &format!("{QUIET}\nread_receipts = \"{when}\"")).await;
-    let gateway = builder.config("[guard]\nsoft_deadline = \"off\"\n").start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let (agent, release) = ScriptedAgent::holding("first").await;
+    let (builder, user, way) = by_way(&agent, &format!("{QUIET}\nread_receipts = \"{when}\"")).await;
+    let (gateway, ada, room) = with_ada(builder.config("[guard]\nsoft_deadline = \"off\"\n"), &user).await;
     let is_receipt = |call: &rejoinder_matrix_server::Call| call.path.contains("/receipt/");
 
     let asked = ada.says(&room, "one").await;
@@ -534,11 +504,9 @@ async fn what_was_said_is_marked_as_read_when_the_operator_says(#[case] when: &s
 /// K3, E4: what has odd things in it, and what nobody can read, hold up nobody; what can be read is answered.
 #[tokio::test]
 async fn a_poisonous_event_blocks_nobody() {
-    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
-    let (builder, user) = patient(homeserver, &agent, QUIET).await;
-    let gateway = builder.start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let agent = ScriptedAgent::echoing().await;
+    let (builder, user) = patient(&agent, QUIET).await;
+    let (gateway, ada, room) = with_ada(builder, &user).await;
     ada.until_joined(&room, &user).await;
 
     for (kind, content) in [

@@ -4,7 +4,7 @@ use rejoinder_matrix_server::Homeserver;
 use rejoinder_tests::ScriptedAgent;
 use rstest::rstest;
 
-use crate::{Chat, Place, QUIET, patient};
+use crate::{Chat, Place, QUIET, patient, with_chat};
 
 /// D14: the first start begins at now.
 #[tokio::test]
@@ -31,11 +31,9 @@ async fn the_first_start_answers_nothing_from_before_it() {
 #[case::encrypted(Place::Encrypted, 70)]
 #[tokio::test]
 async fn what_was_said_meanwhile_is_answered_in_order(#[case] place: Place, #[case] messages: usize) {
-    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
-    let (builder, user) = patient(homeserver, &agent, QUIET).await;
-    let mut gateway = builder.start().await;
-    let chat = Chat::new(homeserver, place, &user).await;
-    chat.is_joined(&user).await;
+    let agent = ScriptedAgent::echoing().await;
+    let (builder, user) = patient(&agent, QUIET).await;
+    let (mut gateway, chat) = with_chat(builder, place, &user).await;
     chat.says("hello").await;
     chat.until_hears(&user, 1).await;
     gateway.settles().await;
@@ -57,7 +55,7 @@ async fn what_was_said_meanwhile_is_answered_in_order(#[case] place: Place, #[ca
 async fn a_restart_while_people_talk_loses_nothing() {
     const TALK: usize = 20;
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
-    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let (builder, user) = patient(&agent, QUIET).await;
     let mut gateway = builder.start().await;
     let mut chats = Vec::new();
     for place in [Place::Direct, Place::Group, Place::Encrypted] {

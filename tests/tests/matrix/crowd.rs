@@ -10,7 +10,7 @@ use crate::{QUIET, patient};
 async fn fifty_rooms_at_once_are_each_answered_once() {
     const ROOMS: usize = 50;
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
-    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let (builder, user) = patient(&agent, QUIET).await;
     let gateway = builder.start().await;
     let ada = homeserver.person("ada").await;
     let mut rooms = Vec::new();

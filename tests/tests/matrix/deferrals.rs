@@ -4,7 +4,7 @@ use rejoinder_matrix_server::Homeserver;
 use rejoinder_tests::{Script, ScriptedAgent};
 use rstest::rstest;
 
-use crate::{Chat, DEFERRAL, LATE, Place, QUIET, between, until_taken_in};
+use crate::{Chat, DEFERRAL, LATE, Place, QUIET, between, until_taken_in, with_ada, with_chat};
 
 const SOON: &str = "[guard]\nsoft_deadline = \"1s\"\n";
 
@@ -12,11 +12,9 @@ const SOON: &str = "[guard]\nsoft_deadline = \"1s\"\n";
 #[rstest]
 #[tokio::test]
 async fn a_deferral_becomes_the_answer(#[values(Place::Direct, Place::Encrypted)] place: Place) {
-    let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("At last.").await);
-    let (builder, user) = between(homeserver, &agent, "").await;
-    let gateway = builder.config(SOON).start().await;
-    let chat = Chat::new(homeserver, place, &user).await;
-    chat.is_joined(&user).await;
+    let (agent, release) = ScriptedAgent::holding("At last.").await;
+    let (builder, user) = between(&agent, "").await;
+    let (gateway, chat) = with_chat(builder.config(SOON), place, &user).await;
 
     chat.says("hello").await;
     chat.until_last(&user, DEFERRAL).await;
@@ -31,7 +29,7 @@ async fn a_deferral_becomes_the_answer(#[values(Place::Direct, Place::Encrypted)
 #[tokio::test]
 async fn a_deferral_is_paid_after_a_restart() {
     let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("At last.").await);
-    let (builder, user) = between(homeserver, &agent, "").await;
+    let (builder, user) = between(&agent, "").await;
     let mut gateway = builder.config(SOON).start().await;
     let chat = Chat::new(homeserver, Place::Direct, &user).await;
 
@@ -51,7 +49,7 @@ async fn a_deferral_is_paid_after_a_restart() {
 #[tokio::test]
 async fn a_cancel_settles_at_once() {
     let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("Never.").await);
-    let (builder, user) = between(homeserver, &agent, "").await;
+    let (builder, user) = between(&agent, "").await;
     let gateway = builder.start().await;
     let chat = Chat::new(homeserver, Place::Direct, &user).await;
 
@@ -69,16 +67,13 @@ async fn a_cancel_settles_at_once() {
 #[rstest]
 #[tokio::test]
 async fn a_stall_becomes_the_fallback(#[values(Place::Direct, Place::Encrypted)] place: Place) {
-    let homeserver = Homeserver::shared().await;
     let agent = ScriptedAgent::start(|_, number| match number {
         0 => Script::hangs().streaming("I am"),
         _ => Script::replies("The next one."),
     })
     .await;
-    let (builder, user) = between(homeserver, &agent, QUIET).await;
-    let gateway = builder.config(&format!("{SOON}hard_deadline = \"6s\"\n")).start().await;
-    let chat = Chat::new(homeserver, place, &user).await;
-    chat.is_joined(&user).await;
+    let (builder, user) = between(&agent, QUIET).await;
+    let (gateway, chat) = with_chat(builder.config(&format!("{SOON}hard_deadline = \"6s\"\n")), place, &user).await;
 
     chat.says("hello").await;
     agent.called(1).await;
@@ -93,7 +88,7 @@ async fn a_stall_becomes_the_fallback(#[values(Place::Direct, Place::Encrypted)]
 #[tokio::test]
 async fn everybody_in_line_is_told_and_answered() {
     let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("the first").await);
-    let (builder, user) = between(homeserver, &agent, QUIET).await;
+    let (builder, user) = between(&agent, QUIET).await;
     let gateway = builder.config(SOON).start().await;
     let (ada, bob) = (homeserver.person("ada").await, homeserver.person("bob").await);
     let room = ada.room("Friends", &[&user, bob.user()]).await;
@@ -122,10 +117,8 @@ async fn everybody_in_line_is_told_and_answered() {
 #[tokio::test]
 async fn a_deferral_that_was_deleted_is_followed_by_the_answer() {
     let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("At last.").await);
-    let (builder, user) = between(homeserver, &agent, QUIET).await;
-    let gateway = builder.config(SOON).start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let (builder, user) = between(&agent, QUIET).await;
+    let (gateway, ada, room) = with_ada(builder.config(SOON), &user).await;
 
     ada.says(&room, "hello").await;
     let is_deferred = async || ada.sees(&room).await.into_iter().find(|message| message.text == DEFERRAL);

@@ -6,13 +6,13 @@ use rejoinder_matrix_server::{Fault, Homeserver};
 use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
 use serde_json::json;
 
-use crate::{Chat, Place, QUIET, UNREADABLE, by_way, matrix, patient};
+use crate::{Chat, Place, QUIET, UNREADABLE, by_way, matrix, patient, with_ada, with_chat};
 
 /// A device that sends without sharing the key and shares it later: the message waits, over a restart too.
 #[tokio::test]
 async fn what_comes_before_its_key_is_answered_when_the_key_comes() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
-    let (builder, user) = patient(homeserver, &agent, "decrypt_patience = \"10m\"\nstreaming = \"off\"").await;
+    let (builder, user) = patient(&agent, "decrypt_patience = \"10m\"\nstreaming = \"off\"").await;
     let mut gateway = builder.start().await;
     let way = homeserver.proxy().await;
     let ada = homeserver.human_through("ada", &way).await;
@@ -37,7 +37,7 @@ async fn what_comes_before_its_key_is_answered_when_the_key_comes() {
 #[tokio::test]
 async fn what_cannot_be_read_is_said_to_be() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
-    let (builder, user) = patient(homeserver, &agent, "decrypt_patience = \"2s\"\nstreaming = \"off\"").await;
+    let (builder, user) = patient(&agent, "decrypt_patience = \"2s\"\nstreaming = \"off\"").await;
     let gateway = builder.start().await;
     let way = homeserver.proxy().await;
     let ada = homeserver.human_through("ada", &way).await;
@@ -60,10 +60,8 @@ async fn what_cannot_be_read_is_said_to_be() {
 #[tokio::test]
 async fn keys_that_are_used_up_keep_nobody_from_writing() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
-    let (builder, user) = patient(homeserver, &agent, QUIET).await;
-    let mut gateway = builder.start().await;
-    let chat = Chat::new(homeserver, Place::Encrypted, &user).await;
-    chat.is_joined(&user).await;
+    let (builder, user) = patient(&agent, QUIET).await;
+    let (mut gateway, chat) = with_chat(builder, Place::Encrypted, &user).await;
     chat.says("hello").await;
     chat.until_hears(&user, 1).await;
     gateway.settles().await;
@@ -146,7 +144,7 @@ async fn keys_that_are_gone_are_missed_and_the_rest_goes_on() {
 #[tokio::test]
 async fn what_waits_for_its_key_is_counted() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
-    let (builder, user) = patient(homeserver, &agent, "decrypt_patience = \"15s\"\nstreaming = \"off\"").await;
+    let (builder, user) = patient(&agent, "decrypt_patience = \"15s\"\nstreaming = \"off\"").await;
     let gateway = builder.start().await;
     let way = homeserver.proxy().await;
     let ada = homeserver.human_through("ada", &way).await;
@@ -171,7 +169,7 @@ async fn what_waits_for_its_key_is_counted() {
 #[tokio::test]
 async fn the_device_is_signed_by_its_account() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
-    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let (builder, user) = patient(&agent, QUIET).await;
     let mut gateway = builder.start().await;
     let ada = homeserver.person("ada").await;
     let device = ada.until("it has a device", async || ada.devices_of(&user).await.pop()).await;
@@ -192,7 +190,7 @@ async fn the_device_is_signed_by_its_account() {
 async fn a_new_device_reads_what_was_said_to_the_old_one() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
     let keys = format!("{QUIET}\ndecrypt_patience = \"10m\"\nrecovery_key = \"correct horse battery staple\"");
-    let (builder, user, way) = by_way(homeserver, &agent, &keys).await;
+    let (builder, user, way) = by_way(&agent, &keys).await;
     let mut gateway = builder.config("[guard]\nsoft_deadline = \"off\"\n").start().await;
     let eve = homeserver.person("eve").await;
     let chat = Chat::new(homeserver, Place::Encrypted, &user).await;
@@ -230,11 +228,9 @@ async fn a_new_device_reads_what_was_said_to_the_old_one() {
 /// D10: what was owed when the device was given up is said by the new one, which knows no room at first.
 #[tokio::test]
 async fn a_new_device_says_what_the_old_one_owed() {
-    let (homeserver, (agent, _never)) = (Homeserver::shared().await, ScriptedAgent::holding("never").await);
-    let (builder, user, way) = by_way(homeserver, &agent, QUIET).await;
-    let mut gateway = builder.config("[guard]\nsoft_deadline = \"off\"\n").start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let (agent, _never) = ScriptedAgent::holding("never").await;
+    let (builder, user, way) = by_way(&agent, QUIET).await;
+    let (mut gateway, ada, room) = with_ada(builder.config("[guard]\nsoft_deadline = \"off\"\n"), &user).await;
     ada.says(&room, "hello").await;
     agent.called(1).await;
 

@@ -5,7 +5,7 @@ use rejoinder_tests::{ScriptedAgent, eventually};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::{DEFERRAL, QUIET, SEND, by_way};
+use crate::{DEFERRAL, QUIET, SEND, by_way, with_ada};
 
 const PATIENT: &str = "[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\n";
 
@@ -27,11 +27,9 @@ fn sends(way: &Proxy) -> Vec<Call> {
 #[case::somebody_before_the_homeserver(Fault::Answer { status: 502, body: json!("Bad Gateway") }, 2)]
 #[tokio::test]
 async fn what_may_have_arrived_is_sent_again_and_shown_once(#[case] fault: Fault, #[case] times: usize) {
-    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
-    let (builder, user, way) = by_way(homeserver, &agent, QUIET).await;
-    let gateway = builder.config(PATIENT).start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let agent = ScriptedAgent::replying("Hello.").await;
+    let (builder, user, way) = by_way(&agent, QUIET).await;
+    let (gateway, ada, room) = with_ada(builder.config(PATIENT), &user).await;
     ada.until_joined(&room, &user).await;
 
     way.fails("PUT", SEND, times, fault);
@@ -53,11 +51,9 @@ async fn what_may_have_arrived_is_sent_again_and_shown_once(#[case] fault: Fault
 /// A call that is done and never answered is not waited for for ever, and not done twice.
 #[tokio::test]
 async fn an_answer_that_never_comes_is_not_waited_for() {
-    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
-    let (builder, user, way) = by_way(homeserver, &agent, &format!("{QUIET}\nsync_timeout = \"1s\"")).await;
-    let gateway = builder.config(PATIENT).time_passes_faster(10).start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let agent = ScriptedAgent::replying("Hello.").await;
+    let (builder, user, way) = by_way(&agent, &format!("{QUIET}\nsync_timeout = \"1s\"")).await;
+    let (gateway, ada, room) = with_ada(builder.config(PATIENT).time_passes_faster(10), &user).await;
     ada.until_joined(&room, &user).await;
 
     way.fails("PUT", SEND, 1, Fault::KeepAnswer);
@@ -77,12 +73,10 @@ async fn an_answer_that_never_comes_is_not_waited_for() {
 #[case::it_did_not_arrive(answering(500, "M_UNKNOWN"))]
 #[tokio::test]
 async fn what_may_have_arrived_is_looked_for_once_its_transaction_is_forgotten(#[case] fault: Fault) {
-    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
-    let (builder, user, way) = by_way(homeserver, &agent, QUIET).await;
+    let agent = ScriptedAgent::replying("Hello.").await;
+    let (builder, user, way) = by_way(&agent, QUIET).await;
     let long = "[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\n[outbox]\nlifetime = \"72h\"\n";
-    let gateway = builder.config(long).own_calendar().start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let (gateway, ada, room) = with_ada(builder.config(long).own_calendar(), &user).await;
     ada.until_joined(&room, &user).await;
     let looks = || way.calls().iter().filter(|call| call.path.contains("/messages")).count();
 
@@ -102,11 +96,9 @@ async fn what_may_have_arrived_is_looked_for_once_its_transaction_is_forgotten(#
 /// A change is the same when it is made twice: nothing is doubled.
 #[tokio::test]
 async fn a_change_that_was_lost_is_made_again() {
-    let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("At last.").await);
-    let (builder, user, way) = by_way(homeserver, &agent, QUIET).await;
-    let gateway = builder.config("[guard]\nsoft_deadline = \"1s\"\n").start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let (agent, release) = ScriptedAgent::holding("At last.").await;
+    let (builder, user, way) = by_way(&agent, QUIET).await;
+    let (gateway, ada, room) = with_ada(builder.config("[guard]\nsoft_deadline = \"1s\"\n"), &user).await;
 
     ada.says(&room, "hello").await;
     ada.until("the deferral", async || (ada.hears(&room, &user).await == [DEFERRAL]).then_some(())).await;
@@ -126,7 +118,7 @@ async fn a_change_that_was_lost_is_made_again() {
 #[tokio::test]
 async fn power_that_is_lost_ends_visibly() {
     let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("Too late.").await);
-    let (builder, user, way) = by_way(homeserver, &agent, QUIET).await;
+    let (builder, user, way) = by_way(&agent, QUIET).await;
     let gateway = builder.config(PATIENT).start().await;
     let ada = homeserver.person("ada").await;
     let room = ada.room("Friends", &[&user]).await;
@@ -152,11 +144,9 @@ async fn power_that_is_lost_ends_visibly() {
 /// D10: 401 to what is sent: readiness says so, nothing is hammered, and the answer is kept for when it is heard again.
 #[tokio::test]
 async fn an_answer_waits_for_a_session_that_is_accepted() {
-    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
-    let (builder, user, way) = by_way(homeserver, &agent, &format!("{QUIET}\nsync_timeout = \"1s\"")).await;
-    let gateway = builder.config(PATIENT).time_passes_faster(10).start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let agent = ScriptedAgent::replying("Hello.").await;
+    let (builder, user, way) = by_way(&agent, &format!("{QUIET}\nsync_timeout = \"1s\"")).await;
+    let (gateway, ada, room) = with_ada(builder.config(PATIENT).time_passes_faster(10), &user).await;
     ada.until_joined(&room, &user).await;
 
     way.fails("PUT", SEND, 10_000, answering(401, "M_UNKNOWN_TOKEN"));
@@ -176,13 +166,10 @@ async fn an_answer_waits_for_a_session_that_is_accepted() {
 /// B10, I3: a long answer whose second part is lost on its way comes whole, and no part twice.
 #[tokio::test]
 async fn a_part_that_is_lost_is_sent_again_and_no_other() {
-    let homeserver = Homeserver::shared().await;
     let paragraphs: Vec<_> = (0..60).map(|n| format!("Paragraph {n}. {}", "word ".repeat(150))).collect();
     let agent = ScriptedAgent::replying(&paragraphs.join("\n\n")).await;
-    let (builder, user, way) = by_way(homeserver, &agent, QUIET).await;
-    let gateway = builder.config(PATIENT).start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let (builder, user, way) = by_way(&agent, QUIET).await;
+    let (gateway, ada, room) = with_ada(builder.config(PATIENT), &user).await;
 
     way.fails_after(1, "PUT", SEND, 1, Fault::LoseAnswer);
     ada.says(&room, "tell me all").await;

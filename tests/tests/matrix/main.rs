@@ -41,24 +41,45 @@ fn matrix(url: &str, account: &Account, keys: &str) -> String {
     )
 }
 
-/// A gateway between an account of `homeserver` and `agent`, to be started.
-async fn between(homeserver: &Homeserver, agent: &ScriptedAgent, keys: &str) -> (GatewayBuilder, String) {
-    let account = homeserver.account("agent").await;
-    let builder = Gateway::builder().config(&matrix(homeserver.url(), &account, keys)).config(&agent.section());
-    (builder, account.user)
+/// A gateway between an account of the homeserver that tests share and `agent`, to be started, and the account.
+async fn between(agent: &ScriptedAgent, keys: &str) -> (GatewayBuilder, String) {
+    let homeserver = Homeserver::shared().await;
+    between_on(homeserver.url(), homeserver.account("agent").await, agent, keys)
 }
 
 /// As [`between`], by a way that can fail.
-async fn by_way(homeserver: &Homeserver, agent: &ScriptedAgent, keys: &str) -> (GatewayBuilder, String, Proxy) {
+async fn by_way(agent: &ScriptedAgent, keys: &str) -> (GatewayBuilder, String, Proxy) {
+    let homeserver = Homeserver::shared().await;
     let (way, account) = (homeserver.proxy().await, homeserver.account("agent").await);
-    let builder = Gateway::builder().config(&matrix(way.url(), &account, keys)).config(&agent.section());
-    (builder, account.user, way)
+    let (builder, user) = between_on(way.url(), account, agent, keys);
+    (builder, user, way)
+}
+
+fn between_on(url: &str, account: Account, agent: &ScriptedAgent, keys: &str) -> (GatewayBuilder, String) {
+    let builder = Gateway::builder().config(&matrix(url, &account, keys)).config(&agent.section());
+    (builder, account.user)
 }
 
 /// A gateway that tells nobody that it takes longer, however slow the machine is.
-async fn patient(homeserver: &Homeserver, agent: &ScriptedAgent, keys: &str) -> (GatewayBuilder, String) {
-    let (builder, user) = between(homeserver, agent, keys).await;
+async fn patient(agent: &ScriptedAgent, keys: &str) -> (GatewayBuilder, String) {
+    let (builder, user) = between(agent, keys).await;
     (builder.config("[guard]\nsoft_deadline = \"off\"\n"), user)
+}
+
+/// Starts a gateway with the account `user`, which joins somebody in a chat.
+async fn with_chat(builder: GatewayBuilder, place: Place, user: &str) -> (Gateway, Chat) {
+    let gateway = builder.start().await;
+    let chat = Chat::new(Homeserver::shared().await, place, user).await;
+    chat.is_joined(user).await;
+    (gateway, chat)
+}
+
+/// Starts a gateway with the account `user`, whom somebody invites to a direct chat: somebody, and the room.
+async fn with_ada(builder: GatewayBuilder, user: &str) -> (Gateway, Person, String) {
+    let gateway = builder.start().await;
+    let ada = Homeserver::shared().await.person("ada").await;
+    let room = ada.direct(user).await;
+    (gateway, ada, room)
 }
 
 /// Somebody, and the room in which they talk with the account.

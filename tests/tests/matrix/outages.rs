@@ -5,7 +5,7 @@ use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::{Chat, Place, QUIET, by_way, matrix, patient};
+use crate::{Chat, Place, QUIET, between_on, by_way, matrix, patient, with_ada, with_chat};
 
 /// D10, F1, F3, F5, H2: Synapse is stopped and started again, with a question waiting for its answer and another one
 /// just asked: nothing is lost, nothing is doubled.
@@ -13,8 +13,9 @@ use crate::{Chat, Place, QUIET, by_way, matrix, patient};
 async fn a_homeserver_that_is_stopped_and_started_costs_nobody_an_answer() {
     let mut homeserver = Homeserver::start(Settings::default()).await;
     let (agent, release) = ScriptedAgent::holding("The first.").await;
-    let (builder, user) = patient(&homeserver, &agent, QUIET).await;
-    let gateway = builder.start().await;
+    let account = homeserver.account("agent").await;
+    let (builder, user) = between_on(homeserver.url(), account, &agent, QUIET);
+    let gateway = builder.config("[guard]\nsoft_deadline = \"off\"\n").start().await;
     let (ada, bob) = (homeserver.person("ada").await, homeserver.person("bob").await);
     let (hers, his) = (ada.direct(&user).await, bob.direct(&user).await);
     ada.until_joined(&hers, &user).await;
@@ -68,8 +69,9 @@ async fn a_lost_receipt_shows_nothing_twice() {
 async fn a_start_without_a_homeserver_goes_on_when_it_is_there() {
     let mut homeserver = Homeserver::start(Settings::default()).await;
     let agent = ScriptedAgent::replying("Hello.").await;
-    let (builder, user) = patient(&homeserver, &agent, QUIET).await;
-    let mut gateway = builder.prepare();
+    let account = homeserver.account("agent").await;
+    let (builder, user) = between_on(homeserver.url(), account, &agent, QUIET);
+    let mut gateway = builder.config("[guard]\nsoft_deadline = \"off\"\n").prepare();
     let ada = homeserver.person("ada").await;
 
     homeserver.stop();
@@ -109,7 +111,7 @@ async fn a_short_outage_of_sending_costs_nobody_an_answer() {
 #[tokio::test]
 async fn syncing_that_stalls_is_found_out() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
-    let (builder, user, way) = by_way(homeserver, &agent, &format!("{QUIET}\nsync_timeout = \"1s\"")).await;
+    let (builder, user, way) = by_way(&agent, &format!("{QUIET}\nsync_timeout = \"1s\"")).await;
     let mut gateway = builder.time_passes_faster(10).config("[guard]\nsoft_deadline = \"off\"\n").prepare();
     let ada = homeserver.person("ada").await;
 
@@ -153,11 +155,9 @@ async fn channel(gateway: &Gateway) -> Value {
 #[rstest]
 #[tokio::test]
 async fn what_came_with_a_lost_sync_is_answered_once(#[values(Place::Direct, Place::Encrypted)] place: Place) {
-    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
-    let (builder, user, way) = by_way(homeserver, &agent, QUIET).await;
-    let gateway = builder.config("[guard]\nsoft_deadline = \"off\"\n").start().await;
-    let chat = Chat::new(homeserver, place, &user).await;
-    chat.is_joined(&user).await;
+    let agent = ScriptedAgent::echoing().await;
+    let (builder, user, way) = by_way(&agent, QUIET).await;
+    let (gateway, chat) = with_chat(builder.config("[guard]\nsoft_deadline = \"off\"\n"), place, &user).await;
 
     for n in 0..3 {
         // The one that is under way, and the one after it.
@@ -181,11 +181,9 @@ async fn what_came_with_a_lost_sync_is_answered_once(#[values(Place::Direct, Pla
 #[tokio::test]
 async fn a_session_that_ends_is_begun_again(#[case] path: &str) {
     const MISSED: usize = 60;
-    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
-    let (builder, user, way) = by_way(homeserver, &agent, QUIET).await;
-    let mut gateway = builder.config("[guard]\nsoft_deadline = \"off\"\n").start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let agent = ScriptedAgent::echoing().await;
+    let (builder, user, way) = by_way(&agent, QUIET).await;
+    let (mut gateway, ada, room) = with_ada(builder.config("[guard]\nsoft_deadline = \"off\"\n"), &user).await;
     ada.says(&room, "hello").await;
     ada.until_hears(&room, &user, 1).await;
     gateway.settles().await;
@@ -212,11 +210,9 @@ async fn a_session_that_ends_is_begun_again(#[case] path: &str) {
 #[rstest]
 #[tokio::test]
 async fn a_clock_that_jumps_is_survived(#[values(Place::Direct, Place::Encrypted)] place: Place) {
-    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
-    let (builder, user) = patient(homeserver, &agent, QUIET).await;
-    let gateway = builder.own_calendar().start().await;
-    let chat = Chat::new(homeserver, place, &user).await;
-    chat.is_joined(&user).await;
+    let agent = ScriptedAgent::replying("Hello.").await;
+    let (builder, user) = patient(&agent, QUIET).await;
+    let (gateway, chat) = with_chat(builder.own_calendar(), place, &user).await;
 
     for (n, seconds) in [3600, -7200, 86_400, 0].into_iter().enumerate() {
         gateway.calendar_jumps(seconds);

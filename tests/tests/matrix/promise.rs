@@ -46,9 +46,8 @@ impl Matrix {
         match self.rooms {
             Rooms::Direct => Place::Direct,
             Rooms::Group => Place::Group,
-            Rooms::Encrypted => Place::Encrypted,
             Rooms::OneEncrypted if self.has_one_encrypted.swap(true, Ordering::Relaxed) => Place::Direct,
-            Rooms::OneEncrypted => Place::Encrypted,
+            Rooms::Encrypted | Rooms::OneEncrypted => Place::Encrypted,
         }
     }
 

@@ -5,17 +5,15 @@ use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::{QUIET, matrix, patient, until_taken_in};
+use crate::{QUIET, matrix, patient, until_taken_in, with_ada};
 
 /// A room that is upgraded while an answer is owed: the answer comes in the new one, and so does the next.
 #[tokio::test]
 async fn a_room_that_is_upgraded_goes_on_as_another_one() {
     let homeserver = Homeserver::shared().await;
     let (agent, release) = ScriptedAgent::holding("The first.").await;
-    let (builder, user) = patient(homeserver, &agent, QUIET).await;
-    let mut gateway = builder.start().await;
-    let ada = homeserver.person("ada").await;
-    let room = ada.direct(&user).await;
+    let (builder, user) = patient(&agent, QUIET).await;
+    let (mut gateway, ada, room) = with_ada(builder, &user).await;
     ada.says(&room, "hello").await;
     agent.called(1).await;
 
@@ -40,7 +38,7 @@ async fn a_room_that_is_upgraded_goes_on_as_another_one() {
 async fn a_room_that_did_not_begin_as_its_successor_is_not_followed() {
     let homeserver = Homeserver::shared().await;
     let (agent, release) = ScriptedAgent::holding("The first.").await;
-    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let (builder, user) = patient(&agent, QUIET).await;
     let gateway = builder.start().await;
     let (ada, eve) = (homeserver.person("ada").await, homeserver.person("eve").await);
     let (room, trap) = (ada.room("A chat", &[&user]).await, eve.room("A chat", &[&user]).await);
@@ -109,7 +107,7 @@ async fn what_is_owed_to_a_room_that_we_are_out_of_is_visible(#[values(Out::Kick
 #[tokio::test]
 async fn a_room_that_takes_us_back_is_answered_again(#[case] behind_our_back: usize) {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
-    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let (builder, user) = patient(&agent, QUIET).await;
     let gateway = builder.start().await;
     let ada = homeserver.person("ada").await;
     let room = ada.room("A chat", &[&user]).await;

@@ -26,7 +26,7 @@ async fn a_password_that_is_refused_is_named() {
 #[tokio::test]
 async fn a_restart_makes_no_second_device() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
-    let (builder, user) = patient(homeserver, &agent, QUIET).await;
+    let (builder, user) = patient(&agent, QUIET).await;
     let mut gateway = builder.start().await;
     let ada = homeserver.person("ada").await;
     let devices = async || ada.devices_of(&user).await;
@@ -46,8 +46,8 @@ async fn a_restart_makes_no_second_device() {
 #[tokio::test]
 async fn the_session_is_its_owners_alone() {
     use std::os::unix::fs::PermissionsExt;
-    let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
-    let (builder, _) = patient(homeserver, &agent, QUIET).await;
+    let agent = ScriptedAgent::replying("Hello.").await;
+    let (builder, _) = patient(&agent, QUIET).await;
     let gateway = builder.start().await;
 
     let mode = |path: &str| {

@@ -59,7 +59,7 @@ impl Platform for Telegram {
         let mut builder = Gateway::builder();
         if let Some(port) = self.port {
             let url = format!("http://127.0.0.1:{port}/telegram/test");
-            section += &format!("mode = \"webhook\"\n[channels.telegram.test.webhook]\nurl = \"{url}\"\n");
+            section = format!("{section}mode = \"webhook\"\n[channels.telegram.test.webhook]\nurl = \"{url}\"\n");
             builder = builder.port(port);
         }
         let (inline, file) = (format!("\"{}\"", self.double.token()), self.token.path().display());

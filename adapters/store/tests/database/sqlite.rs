@@ -1,10 +1,7 @@
 //! What only SQLite has: a file, a lock, a schema version, and a disk that can be full.
 
-mod common;
-
 use std::{path::Path, process::Command, sync::Arc, time::Duration};
 
-use common::Database;
 use futures_util::future::join_all;
 use rejoinder_core::{
     ChannelId, ChatKind, Clock, ConversationId, ConversationRef, Directed, EventId, Expectation, Handler, InboundEvent,
@@ -14,6 +11,8 @@ use rejoinder_core::{
 use rejoinder_guard::Event;
 use rejoinder_store::{OpenError, OpenOptions, SqliteStore, is_in_use};
 use sqlx::{ConnectOptions, Connection, SqliteConnection, sqlite::SqliteConnectOptions};
+
+use crate::common::Database;
 
 fn new_turn(chat: &str, key: &str, text: String) -> NewEvent {
     let now = SystemClock.now();
@@ -286,7 +285,7 @@ async fn a_full_disk_loses_nothing_and_is_recovered_from() {
     let child = Command::new("sh")
         .args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""])
         .arg(this)
-        .args(["--exact", "a_full_disk_loses_nothing_and_is_recovered_from", "--nocapture"])
+        .args(["--exact", "sqlite::a_full_disk_loses_nothing_and_is_recovered_from", "--nocapture"])
         .env(CHILD, "1")
         .output()
         .expect("the shell starts");
