@@ -16,9 +16,6 @@ use crate::{
     sections::entries,
 };
 
-/// The name that no agent may have: the turns of the gateway's own commands are stored under it.
-const RESERVED: &str = "gateway";
-
 /// The section of one kind of agent, without the key `kind`.
 pub trait AgentSection: Section + DeserializeOwned + Serialize + Send + Sync + 'static {
     /// The kind, as the configuration names it.
@@ -81,10 +78,7 @@ impl Agent {
     ) -> BTreeMap<String, Self> {
         let mut agents = BTreeMap::new();
         entries(node, key, reader, |name, node, key, reader| {
-            if name == RESERVED {
-                let what = "is reserved for the gateway's own commands: choose another name";
-                reader.problem(key.clone(), &node.place, what);
-            } else if let Some(agent) = Self::read(node, key, reader, kinds) {
+            if let Some(agent) = Self::read(node, key, reader, kinds) {
                 agents.insert(name.to_owned(), agent);
             }
         });

@@ -110,7 +110,7 @@ pub async fn run(setup: Setup, listener: TcpListener, shutdown: CancellationToke
 /// A gateway that has started: turns that were owed are being worked on, and HTTP is not served yet.
 pub struct Gateway {
     engine: Engine,
-    store: Arc<SqliteStore>,
+    store: Arc<dyn Store>,
     router: axum::Router,
     hang_up: CancellationToken,
     drain: Duration,
@@ -150,7 +150,7 @@ impl Gateway {
         let recorder = metrics::recorder();
         let mut options = OpenOptions::new(wiring::database(&config, &data_dir));
         options.clock = Arc::clone(&clock);
-        let store = Arc::new(SqliteStore::open(options).await?);
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await?);
         let started = match Wiring::new(&config, &data_dir, Tokens::Make, &clock, &agents) {
             Ok(wiring) => start(&wiring, &store).await.map(|(parts, engine)| (parts, engine, wiring.started_at)),
             Err(error) => Err(error.into()),
@@ -185,11 +185,10 @@ impl Gateway {
             remarks: wiring::remarks(&config),
         };
         let (hang_up, drain) = (parts.hang_up.clone(), parts.drain);
-        let store_port: Arc<dyn Store> = Arc::<SqliteStore>::clone(&store);
         let channels = engine.clone();
         let intakes: Intakes = Arc::new(move |channel| channels.intake(channel));
         let of_channels = std::mem::take(&mut parts.routes).into_iter().map(|routes| routes(&intakes)).collect();
-        let app = App::new(&parts, engine.clone(), store_port, clock, recorder, started_at, address);
+        let app = App::new(&parts, engine.clone(), Arc::clone(&store), clock, recorder, started_at, address);
         let router = http::router(app, parts.front_page, of_channels);
         let connections_per_peer = config.server.connections_per_peer;
         let upkeep = upkeep.drop_guard();
@@ -219,10 +218,10 @@ impl Gateway {
     }
 }
 
-async fn start(wiring: &Wiring<'_>, store: &Arc<SqliteStore>) -> Result<(Parts, Engine), RunError> {
+async fn start(wiring: &Wiring<'_>, store: &Arc<dyn Store>) -> Result<(Parts, Engine), RunError> {
     let parts = wiring.parts()?;
     let core = rejoinder_core::Parts {
-        store: Arc::<SqliteStore>::clone(store),
+        store: Arc::clone(store),
         clock: Arc::clone(wiring.clock),
         channels: parts.channels.clone(),
         agents: parts.agents.clone(),

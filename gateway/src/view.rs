@@ -1,7 +1,9 @@
 //! What operators see of turns: the same over HTTP and on the command line.
 
+use std::fmt;
+
 use rejoinder_core::{
-    Action, Attachment, Expectation, SignalKind, State, TurnStatus, Via,
+    Action, Attachment, Expectation, Handler, SignalKind, State, TurnStatus, Via,
     explain::{Entry, Explanation},
     store::{AttemptRecord, AuditEntry, DeliveryRecord, Dossier, RunRecord, TurnSummary},
 };
@@ -33,8 +35,8 @@ pub(crate) struct TurnItem {
     pub(crate) thread: Option<String>,
     #[schema(format = "uuid")]
     pub(crate) conversation_id: String,
-    /// The agent it was routed to.
-    pub(crate) agent: String,
+    #[serde(flatten)]
+    pub(crate) handler: HandlerItem,
     #[schema(format = DateTime)]
     pub(crate) accepted_at: String,
     /// Whether an answer is owed.
@@ -58,6 +60,35 @@ pub(crate) struct TurnItem {
     pub(crate) ended_at: Option<String>,
 }
 
+/// Who answers.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct HandlerItem {
+    /// The agent's name; null where the gateway answers by itself.
+    pub(crate) agent: Option<String>,
+    /// Where it does: its command (`stop`) or its notice (`stranger`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) command: Option<String>,
+}
+
+impl From<&Handler> for HandlerItem {
+    fn from(handler: &Handler) -> Self {
+        match handler {
+            Handler::Agent(name) => Self { agent: Some(name.to_string()), command: None },
+            Handler::Gateway(name) => Self { agent: None, command: Some(name.to_string()) },
+        }
+    }
+}
+
+/// As lists show it: an agent's name, or a command with its slash.
+impl fmt::Display for HandlerItem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.agent, &self.command) {
+            (Some(agent), _) => f.write_str(agent),
+            (None, command) => write!(f, "/{}", command.as_deref().unwrap_or_default()),
+        }
+    }
+}
+
 /// Which rung of the ladder spoke, and why.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FallbackItem {
@@ -75,7 +106,7 @@ impl From<TurnSummary> for TurnItem {
             chat: turn.conversation.chat.to_string(),
             thread: turn.conversation.thread.as_deref().map(ToOwned::to_owned),
             conversation_id: turn.conversation_id.to_string(),
-            agent: turn.agent.to_string(),
+            handler: HandlerItem::from(&turn.handler),
             accepted_at: rfc3339(turn.accepted_at),
             owed: turn.owed,
             state: turn.state,
@@ -107,8 +138,8 @@ pub(crate) struct TurnDetail {
     /// The agent's memory key.
     #[schema(format = "uuid")]
     pub(crate) session_id: String,
-    /// The agent it was routed to.
-    pub(crate) agent: String,
+    #[serde(flatten)]
+    pub(crate) handler: HandlerItem,
     #[schema(format = DateTime)]
     pub(crate) accepted_at: String,
     /// When it was settled or given up.
@@ -159,7 +190,8 @@ pub(crate) struct EventDetail {
 pub(crate) struct RunDetail {
     /// Counted from 1 over all agents.
     pub(crate) number: u32,
-    pub(crate) agent: String,
+    #[serde(flatten)]
+    pub(crate) handler: HandlerItem,
     #[schema(format = DateTime)]
     pub(crate) started_at: String,
     #[schema(format = DateTime)]
@@ -178,7 +210,7 @@ impl From<&RunRecord> for RunDetail {
     fn from(run: &RunRecord) -> Self {
         Self {
             number: run.number,
-            agent: run.agent.to_string(),
+            handler: HandlerItem::from(&run.handler),
             started_at: rfc3339(run.started_at),
             ended_at: run.ended_at.map(rfc3339),
             end: run.end.clone(),
@@ -330,7 +362,7 @@ impl From<&Dossier> for TurnDetail {
             thread: event.conversation.thread.as_deref().map(ToOwned::to_owned),
             conversation_id: turn.conversation.to_string(),
             session_id: turn.session.to_string(),
-            agent: turn.agent.to_string(),
+            handler: HandlerItem::from(&turn.handler),
             accepted_at: rfc3339(dossier.accepted_at),
             ended_at: dossier.ended_at.map(rfc3339),
             owed: obligation.expectation() == Expectation::Answer,

@@ -1,4 +1,4 @@
-//! The developer's commands: `cargo xtask test`, `cargo xtask deny`, `cargo xtask bench`.
+//! The developer's commands: `cargo xtask test`, `cargo xtask check-layers`, `cargo xtask deny`, `cargo xtask bench`.
 //!
 //! Compiled before anything else by whoever runs the tests, so it depends on next to nothing and
 //! never on the rest of the workspace. It leaves nothing behind outside the target directory, but
@@ -11,6 +11,7 @@ mod bench;
 mod counterparts;
 mod deny;
 mod homeserver;
+mod layers;
 mod process;
 mod tally;
 mod test;
@@ -33,6 +34,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Test(test::Arguments),
+    CheckLayers(layers::Arguments),
     Deny(deny::Arguments),
     Bench(bench::Arguments),
 }
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = Workspace::find().and_then(|workspace| match &arguments.command {
         Command::Test(arguments) => test::run(&workspace, arguments),
+        Command::CheckLayers(arguments) => layers::run(&workspace, arguments),
         Command::Deny(arguments) => deny::run(&workspace, arguments),
         Command::Bench(arguments) => bench::run(&workspace, arguments),
     });

@@ -105,10 +105,6 @@ use crate::Machine;
     "[channels.hook.siri]\ntoken = \"t\"\nagent = \"front-dsk\"",
     "`channels.hook.siri.agent` names the agent `front-dsk`, which does not exist: did you mean `front-desk`? (rejoinder.toml:3)"
 )]
-#[case::an_agent_with_the_gateways_own_name(
-    "[agents.main]\nkind = \"front-desk\"\n[agents.gateway]\nkind = \"front-desk\"\n[routing]\ndefault_agent = \"gateway\"",
-    "`agents.gateway` is reserved for the gateway's own commands: choose another name (rejoinder.toml:3)"
-)]
 #[case::an_agent_of_no_kind(
     "[agents.main]\nmodel = \"x\"",
     "`agents.main.kind` must be set: `front-desk` or `robot` (rejoinder.toml:1)"

@@ -183,3 +183,17 @@ async fn a_stopped_run_gets_a_moment_to_end() {
     assert_eq!((run.end.as_deref(), run.usage), (Some("stopped"), Some(usage)));
     gateway.at_rest().await;
 }
+
+/// The gateway's own turns are told from an agent's by their kind, and not by a name.
+#[tokio::test]
+async fn an_agent_may_be_called_gateway() {
+    let mut gateway = TestGateway::with(Script::replies("done")).await;
+    gateway.rename_agent("main", "gateway");
+    gateway.restart().await;
+
+    gateway.receives(said(&chat("ada"), "hello")).await;
+    gateway.receives(said(&chat("ada"), "/help")).await;
+
+    assert_eq!(gateway.visible(&chat("ada")), ["done", "Say what you like."]);
+    gateway.at_rest().await;
+}

@@ -105,7 +105,7 @@ fn parse_time(text: &str) -> Result<Timestamp, String> {
 }
 
 impl Database {
-    async fn open(&self, global: &Global) -> Result<SqliteStore, Failure> {
+    async fn open(&self, global: &Global) -> Result<Box<dyn Store>, Failure> {
         let path = if let Some(path) = &self.database {
             path.clone()
         } else {
@@ -115,7 +115,7 @@ impl Database {
             })?;
             store.url.path(&global.data_dir()?)
         };
-        Ok(SqliteStore::open_read_only(path).await.map_err(anyhow::Error::new)?)
+        Ok(Box::new(SqliteStore::open_read_only(path).await.map_err(anyhow::Error::new)?))
     }
 }
 
@@ -158,7 +158,7 @@ impl List {
             limit: self.limit,
             now: Some(SystemClock.now()),
         };
-        let list = page(&store, filter).await.context("the turns cannot be read")?;
+        let list = page(store.as_ref(), filter).await.context("the turns cannot be read")?;
         if self.json { output::print_json(&list) } else { output::print(lines(&list)) }
     }
 }
@@ -177,7 +177,7 @@ fn lines(list: &TurnList) -> String {
             turn.turn_id.clone(),
             turn.accepted_at.clone(),
             turn.channel.clone(),
-            turn.agent.clone(),
+            turn.handler.to_string(),
             serde_json::to_value(turn.status)
                 .ok()
                 .and_then(|status| Some(status.as_str()?.to_owned()))
@@ -198,7 +198,7 @@ impl One {
         let store = self.database.open(global).await?;
         let id = match self.id.parse() {
             Ok(id) => id,
-            Err(_) => self.by_prefix(&store).await?,
+            Err(_) => self.by_prefix(store.as_ref()).await?,
         };
         let dossier = store.dossier(id).await.context("the turn cannot be read")?;
         Ok(dossier.ok_or_else(|| self.unknown())?)
@@ -209,7 +209,7 @@ impl One {
     }
 
     /// The one turn whose id begins so.
-    async fn by_prefix(&self, store: &SqliteStore) -> Result<TurnId, Failure> {
+    async fn by_prefix(&self, store: &dyn Store) -> Result<TurnId, Failure> {
         let Some((first, after)) = range(&self.id) else {
             let hint =
                 "an id looks like 0199a1c2-7d3e-7aaa-8bbb-0123456789ab; its first six characters or more will do";
@@ -250,7 +250,7 @@ fn detail(turn: &TurnDetail) -> String {
     }
     field("conversation", &turn.conversation_id);
     field("session", &turn.session_id);
-    field("agent", &turn.agent);
+    field("agent", &turn.handler.to_string());
     field("accepted", &turn.accepted_at);
     field("ended", &optional(&turn.ended_at));
     field("owed", if turn.owed { "an answer" } else { "nothing" });
@@ -284,7 +284,7 @@ fn run_line(run: &RunDetail) -> String {
     let end = run.end.as_deref().unwrap_or("goes on");
     let detail = run.detail.as_ref().map_or_else(String::new, |detail| format!(": {detail}"));
     let ended_at = run.ended_at.as_deref().unwrap_or("now");
-    format!("  {}. {} from {} to {ended_at}: {end}{detail}", run.number, run.agent, run.started_at)
+    format!("  {}. {} from {} to {ended_at}: {end}{detail}", run.number, run.handler, run.started_at)
 }
 
 fn delivery_lines(delivery: &DeliveryDetail, lines: &mut Vec<String>) {

@@ -12,18 +12,6 @@ pub(crate) fn config(text: &str) -> Config {
     rejoinder_config::load(&options, &crate::build()).unwrap().config
 }
 
-/// The configuration knows the name without knowing the core.
-#[test]
-fn no_agent_has_the_name_of_the_gateways_own_commands() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("rejoinder.toml");
-    std::fs::write(&path, format!("[agents.{}]\nkind = \"front-desk\"", rejoinder_core::GATEWAY_AGENT)).unwrap();
-    let options =
-        Options { path: Some(path), working_dir: folder.path().to_owned(), environment: Environment::default() };
-
-    assert!(rejoinder_config::load(&options, &crate::build()).is_err());
-}
-
 pub(crate) fn parts(text: &str) -> Result<Parts, WiringError> {
     let (config, folder) = (config(text), tempfile::tempdir().unwrap());
     let clock: SharedClock = Arc::new(rejoinder_core::SystemClock);

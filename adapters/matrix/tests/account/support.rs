@@ -15,6 +15,7 @@ pub(crate) struct Gateway {
     kit: rejoinder_testkit::Gateway<Matrix>,
     pub(crate) clock: Arc<LeadingClock>,
     options: MatrixSection,
+    keys: PathBuf,
 }
 
 impl Deref for Gateway {
@@ -113,11 +114,11 @@ impl Gateway {
     }
 
     async fn on(options: MatrixSection, setup: Setup) -> Self {
-        let folder = setup.folder().join("matrix-main");
+        let keys = setup.folder().join("matrix-main");
         let (channel, clock) = (ChannelId::new("matrix", "main"), Arc::new(LeadingClock::default()));
-        let matrix = Matrix::new(channel, options.clone(), folder.clone(), Arc::clone(&clock) as _, http());
+        let matrix = Matrix::new(channel, options.clone(), keys.clone(), Arc::clone(&clock) as _, http());
         let setup = setup.clock(Arc::clone(&clock) as _);
-        Self { kit: rejoinder_testkit::Gateway::start(setup, Arc::new(matrix)).await, clock, options, folder }
+        Self { kit: rejoinder_testkit::Gateway::start(setup, Arc::new(matrix)).await, clock, options, keys }
     }
 
     /// What the channel was made with.
@@ -139,7 +140,7 @@ impl Gateway {
 
     /// Where the session and the keys are.
     pub(crate) fn keys(&self) -> PathBuf {
-        self.folder.clone()
+        self.keys.clone()
     }
 
     /// Stops it; nothing is lost.
@@ -197,7 +198,7 @@ impl Down {
 
     /// Moves a cursor of the channel, as if it had been moved before.
     pub(crate) async fn moves_cursor(&self, name: &str, change: impl FnOnce(Option<String>) -> String) {
-        let store = self.setup.store().await;
+        let store: Arc<dyn Store> = Arc::new(self.setup.store().await);
         let (channel, name) = (ChannelId::new("matrix", "main"), name.to_owned());
         let position = change(store.cursor(&channel, &name).await.expect("a store that can be read"));
         let moved = CursorMove { channel, name, position };

@@ -167,7 +167,7 @@ struct Counts {
     overdue: u64,
 }
 
-async fn count(store: &SqliteStore) -> Result<Counts, StoreError> {
+async fn count(store: &dyn Store) -> Result<Counts, StoreError> {
     let now = SystemClock.now().as_millis() - i64::try_from(GRACE.as_millis()).unwrap_or_default();
     let filter = TurnFilter {
         state: Some(TurnListState::Overdue),

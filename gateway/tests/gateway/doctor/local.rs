@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::Router;
+use rejoinder_core::Store;
 use rejoinder_store::{OpenOptions, SqliteStore};
 use sqlx::{ConnectOptions, Connection, sqlite::SqliteConnectOptions};
 use tokio::net::TcpListener;

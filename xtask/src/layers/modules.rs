@@ -1,0 +1,239 @@
+//! The modules of a crate, and what they use of each other.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use syn::{
+    Attribute, Item, UseTree, Visibility,
+    visit::{self, Visit},
+};
+
+/// A path from the crate's root: `["outbox", "lanes", "Lanes"]`.
+type Names = Vec<String>;
+
+/// The modules of one crate that are not tests, by their paths; the root's is empty.
+pub(super) struct Modules(BTreeMap<Names, Module>);
+
+/// What a file says.
+#[derive(Default)]
+struct Module {
+    children: BTreeSet<String>,
+    /// Where a name that stands in this file comes from.
+    imports: BTreeMap<String, Names>,
+    /// Those of them that others may take from here.
+    passed_on: BTreeSet<String>,
+    /// Everything that is used, as paths from the crate's root.
+    used: BTreeSet<Names>,
+}
+
+/// A module uses something of another one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Reference {
+    pub(super) from: String,
+    /// The module that defines it.
+    pub(super) to: String,
+    pub(super) what: String,
+    /// The module that passed it on, where it was not taken from its owner.
+    pub(super) through: Option<String>,
+}
+
+impl Modules {
+    /// Reads a crate whose sources are in `folder`.
+    pub(super) fn read(folder: &Path) -> Result<Self> {
+        let root = ["lib.rs", "main.rs"].map(|name| folder.join(name)).into_iter().find(|file| file.exists());
+        let mut modules = BTreeMap::new();
+        read(&root.with_context(|| format!("{} has no root", folder.display()))?, folder, Vec::new(), &mut modules)?;
+        Ok(Self(modules))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// What the modules use of each other.
+    pub(super) fn references(&self) -> BTreeSet<Reference> {
+        let mut references = BTreeSet::new();
+        for (from, module) in &self.0 {
+            for used in &module.used {
+                let Some((owner, what, through)) = self.owner(used, None, 0) else { continue };
+                if owner != *from {
+                    let through = through.filter(|through| through != from).map(|through| through.join("::"));
+                    let through = through.map(|through| if through.is_empty() { "lib.rs".to_owned() } else { through });
+                    references.insert(Reference { from: from.join("::"), to: owner.join("::"), what, through });
+                }
+            }
+        }
+        references
+    }
+
+    /// The module that defines what a path leads to, its name, and who passed it on. `None`: it leads to a module, or
+    /// out of the crate.
+    fn owner(&self, path: &[String], through: Option<Names>, depth: usize) -> Option<(Names, String, Option<Names>)> {
+        let length = (0..=path.len()).rev().find(|length| self.0.contains_key(&path[..*length]))?;
+        let (module, rest) = (&path[..length], &path[length..]);
+        let name = rest.first()?;
+        match self.0[module].imports.get(name) {
+            Some(source) if depth < 8 && self.0[module].passed_on.contains(name) => {
+                let source: Names = source.iter().chain(&rest[1..]).cloned().collect();
+                self.owner(&source, through.or_else(|| Some(module.to_vec())), depth + 1)
+            }
+            _ => Some((module.to_vec(), name.clone(), through)),
+        }
+    }
+}
+
+fn read(file: &Path, folder: &Path, path: Names, modules: &mut BTreeMap<Names, Module>) -> Result<()> {
+    let text = fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let parsed = syn::parse_file(&text).with_context(|| format!("{} is not Rust", file.display()))?;
+    let mut reader = Reader { path: &path, module: Module::default(), files: Vec::new() };
+    reader.visit_file(&parsed);
+    let Reader { mut module, files, .. } = reader;
+    // Paths that begin with an imported name lead on from where that was imported from.
+    let leads_on = |used: &Names| match module.imports.get(&used[0]) {
+        Some(source) => source.iter().chain(&used[1..]).cloned().collect(),
+        None if module.children.contains(&used[0]) => path.iter().chain(used).cloned().collect(),
+        None => Vec::new(),
+    };
+    let (absolute, relative): (BTreeSet<Names>, BTreeSet<Names>) =
+        std::mem::take(&mut module.used).into_iter().partition(|used| used[0].is_empty());
+    let absolute = absolute.into_iter().map(|used| used[1..].to_vec());
+    let used = absolute.chain(relative.iter().map(leads_on)).filter(|used| !used.is_empty()).collect();
+    module.used = used;
+    modules.insert(path.clone(), module);
+    for (name, given) in files {
+        let inner = folder.join(&name);
+        let candidates = [folder.join(format!("{name}.rs")), inner.join("mod.rs")];
+        let file: Option<PathBuf> =
+            given.map(|given| folder.join(given)).or_else(|| candidates.into_iter().find(|file| file.exists()));
+        let file = file.with_context(|| format!("the module {name} has no file in {}", folder.display()))?;
+        read(&file, &inner, path.iter().cloned().chain([name]).collect(), modules)?;
+    }
+    Ok(())
+}
+
+/// Reads a file. Paths from the crate's root begin with an empty name until they are sorted out.
+struct Reader<'a> {
+    path: &'a [String],
+    module: Module,
+    /// Modules in files of their own.
+    files: Vec<(String, Option<String>)>,
+}
+
+impl Reader<'_> {
+    /// A path as from the crate's root; `None`: it does not begin with `crate`, `self` or `super`.
+    fn absolute(&self, path: &[String]) -> Option<Names> {
+        let mut base: Names = match path.first()?.as_str() {
+            "crate" => Vec::new(),
+            "self" => self.path.to_vec(),
+            "super" => self.path[..self.path.len().saturating_sub(1)].to_vec(),
+            _ => return None,
+        };
+        let mut rest = &path[1..];
+        while let Some((first, more)) = rest.split_first().filter(|(first, _)| *first == "super") {
+            let _ = first;
+            base.pop();
+            rest = more;
+        }
+        Some(base.into_iter().chain(rest.iter().cloned()).collect())
+    }
+
+    fn import(&mut self, tree: &UseTree, before: &[String], is_passed_on: bool) {
+        let with = |name: String| before.iter().cloned().chain([name]).collect::<Names>();
+        match tree {
+            UseTree::Path(path) => self.import(&path.tree, &with(path.ident.to_string()), is_passed_on),
+            UseTree::Group(group) => group.items.iter().for_each(|tree| self.import(tree, before, is_passed_on)),
+            UseTree::Name(name) if name.ident == "self" => self.imported(before, before.last().cloned(), is_passed_on),
+            UseTree::Name(name) => {
+                self.imported(&with(name.ident.to_string()), Some(name.ident.to_string()), is_passed_on)
+            }
+            UseTree::Rename(rename) => {
+                self.imported(&with(rename.ident.to_string()), Some(rename.rename.to_string()), is_passed_on);
+            }
+            UseTree::Glob(_) => {}
+        }
+    }
+
+    fn imported(&mut self, source: &[String], name: Option<String>, is_passed_on: bool) {
+        let is_child = source.first().is_some_and(|first| self.module.children.contains(first));
+        let here = || self.path.iter().chain(source).cloned().collect();
+        let Some(source) = self.absolute(source).or_else(|| is_child.then(here)) else { return };
+        self.module.used.insert([String::new()].into_iter().chain(source.clone()).collect());
+        if let Some(name) = name {
+            if is_passed_on {
+                self.module.passed_on.insert(name.clone());
+            }
+            self.module.imports.insert(name, source);
+        }
+    }
+}
+
+impl<'ast> Visit<'ast> for Reader<'_> {
+    fn visit_file(&mut self, file: &'ast syn::File) {
+        for item in &file.items {
+            if let Item::Mod(module) = item {
+                self.module.children.insert(module.ident.to_string());
+            }
+        }
+        visit::visit_file(self, file);
+    }
+
+    fn visit_item_mod(&mut self, module: &'ast syn::ItemMod) {
+        if is_test(&module.attrs) {
+            return;
+        }
+        if module.content.is_none() {
+            self.files.push((module.ident.to_string(), file_of(&module.attrs)));
+        }
+        visit::visit_item_mod(self, module);
+    }
+
+    fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
+        if !is_test(&item.attrs) {
+            self.import(&item.tree, &[], !matches!(item.vis, Visibility::Inherited));
+        }
+    }
+
+    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
+        if !is_test(&item.attrs) {
+            visit::visit_item_fn(self, item);
+        }
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let names: Names = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        let used = match self.absolute(&names) {
+            Some(absolute) => [String::new()].into_iter().chain(absolute).collect(),
+            None => names,
+        };
+        self.module.used.insert(used);
+        visit::visit_path(self, path);
+    }
+}
+
+fn is_test(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("cfg")
+            && attribute.parse_args::<syn::Meta>().is_ok_and(|meta| match meta {
+                syn::Meta::Path(path) => path.is_ident("test"),
+                syn::Meta::List(list) => list.path.is_ident("all") && list.tokens.to_string().starts_with("test"),
+                syn::Meta::NameValue(_) => false,
+            })
+    })
+}
+
+/// What `#[path = "…"]` says.
+fn file_of(attributes: &[Attribute]) -> Option<String> {
+    attributes.iter().filter(|attribute| attribute.path().is_ident("path")).find_map(|attribute| {
+        match &attribute.meta {
+            syn::Meta::NameValue(syn::MetaNameValue { value: syn::Expr::Lit(literal), .. }) => match &literal.lit {
+                syn::Lit::Str(text) => Some(text.value()),
+                _ => None,
+            },
+            _ => None,
+        }
+    })
+}
