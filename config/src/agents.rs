@@ -12,8 +12,8 @@ use crate::{
     check::Section,
     key::Key,
     node::{Node, Table},
-    read::{Reader, list, nearest},
-    sections::entries,
+    names::{list, nearest}, read::Reader,
+    read::entries,
 };
 
 /// The section of one kind of agent, without the key `kind`.

@@ -4,7 +4,7 @@ use std::{any::Any, fmt, sync::Arc};
 
 use serde::{Serialize, Serializer};
 
-use crate::show::Shown;
+use crate::shown::Shown;
 
 /// A section that was read and checked, and how it is shown.
 #[derive(Clone)]

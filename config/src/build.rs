@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{AgentKind, PlatformSection, channels::sorted_names, read::joined};
+use crate::{AgentKind, PlatformSection, channels::sorted_names, names::joined};
 
 /// The manual, where the parts of platforms and kinds of agents go to the lines `#{channels}` and `#{agents}`.
 const DEFAULT_TOML: &str = include_str!("../default.toml");

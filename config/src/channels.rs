@@ -16,8 +16,8 @@ use crate::{
     key::Key,
     node::Node,
     people::People,
-    read::{Reader, list, nearest},
-    sections::entries,
+    names::{list, nearest}, read::Reader,
+    read::entries,
 };
 
 /// The section of one channel.

@@ -6,7 +6,7 @@ use crate::{
     key::Key,
     node::Node,
     problem::{Place, Problem},
-    read::hint,
+    names::hint,
 };
 
 /// A table of the configuration.

@@ -21,10 +21,12 @@ mod build;
 mod channels;
 mod check;
 pub mod duration;
+mod environment;
 mod guard;
 mod key;
 mod log;
 mod lookup;
+mod names;
 mod node;
 pub mod number;
 mod outbox;
@@ -36,6 +38,7 @@ mod secret;
 mod sections;
 mod server;
 mod show;
+mod shown;
 mod size;
 mod store;
 #[cfg(feature = "testing")]
@@ -51,7 +54,8 @@ pub use crate::{
     guard::{Chats, Guard, Ladders, Rungs, TEMPLATES, Template, Templates},
     key::Key,
     log::{Log, LogFormat, LogLevel},
-    lookup::{ConfigSource, Environment, Loaded, Options, load, load_store},
+    environment::Environment,
+    lookup::{ConfigSource, Loaded, Options, load, load_store},
     outbox::Outbox,
     people::{AllowList, Looks, People},
     problem::{ConfigErrors, Place, Problem},

@@ -2,68 +2,19 @@
 
 use std::{
     collections::BTreeMap,
-    ffi::{OsStr, OsString},
     fmt, io,
     path::{Path, PathBuf},
 };
 
 use crate::{
     Build, Config, Store,
+    environment::{Environment, FILE_NAME, Surroundings},
     node::{Node, Value, parse_default, parse_file, parse_variable},
     problem::{ConfigErrors, Place, Problem},
 };
 
-/// The file's name, in the working directory and in the user's configuration directory.
-const FILE_NAME: &str = "rejoinder.toml";
-
 /// Two underscores between names: `REJOINDER__SERVER__LISTEN`. `REJOINDER_CONFIG` is none of these.
 const OVERRIDE_PREFIX: &str = "REJOINDER__";
-
-/// The environment variables that a configuration is read with. `Debug` shows no values.
-#[derive(Clone, Default)]
-pub struct Environment(BTreeMap<String, OsString>);
-
-impl Environment {
-    /// This process's.
-    #[must_use]
-    pub fn of_process() -> Self {
-        std::env::vars_os().collect()
-    }
-
-    pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
-        self.0.get(name).map(OsString::as_os_str)
-    }
-
-    /// The value of `name`, where it is set to something.
-    fn path(&self, name: &str) -> Option<PathBuf> {
-        self.get(name).filter(|value| !value.is_empty()).map(PathBuf::from)
-    }
-
-    /// Where a user's own configuration is: `rejoinder/rejoinder.toml` in `$XDG_CONFIG_HOME` or
-    /// `~/.config`. `None` when neither is known.
-    #[must_use]
-    pub fn user_config_file(&self) -> Option<PathBuf> {
-        let dir = self
-            .path("XDG_CONFIG_HOME")
-            .filter(|dir| dir.is_absolute())
-            .or_else(|| Some(self.path("HOME")?.join(".config")))?;
-        Some(dir.join("rejoinder").join(FILE_NAME))
-    }
-}
-
-/// Names that are not UTF-8 are left out: no setting has one.
-impl<N: Into<OsString>, V: Into<OsString>> FromIterator<(N, V)> for Environment {
-    fn from_iter<I: IntoIterator<Item = (N, V)>>(variables: I) -> Self {
-        let variables = variables.into_iter();
-        Self(variables.filter_map(|(name, value)| Some((name.into().into_string().ok()?, value.into()))).collect())
-    }
-}
-
-impl fmt::Debug for Environment {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
-    }
-}
 
 /// What [`load`] is told.
 #[derive(Clone, Debug)]
@@ -113,13 +64,6 @@ impl fmt::Display for ConfigSource {
             Self::Defaults => f.write_str("built-in defaults"),
         }
     }
-}
-
-/// What values are read with, beside the tree.
-pub(crate) struct Surroundings<'a> {
-    pub(crate) environment: &'a Environment,
-    pub(crate) working_dir: &'a Path,
-    pub(crate) config_dir: &'a Path,
 }
 
 /// Finds, reads and checks the configuration of a gateway that has what `build` says.

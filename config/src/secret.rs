@@ -10,7 +10,7 @@ use serde::{
 };
 
 use crate::{
-    lookup::Surroundings,
+    environment::Surroundings,
     node::{Node, Value},
     problem::Place,
 };

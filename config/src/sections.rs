@@ -8,10 +8,10 @@ use crate::{
     Admin, Agent, Build, Channels, Environment, Guard, Log, Outbox, Routing, Server, Store,
     check::{Names, Section},
     key::Key,
-    lookup::Surroundings,
+    environment::Surroundings,
     node::{Node, Table, Value},
     problem::{Place, Problem},
-    read::{Reader, list, unknown},
+    names::{list, unknown}, read::Reader,
     text::{NAME_RULE, is_name},
 };
 
@@ -92,27 +92,6 @@ impl Store {
 fn section<T: Section + DeserializeOwned>(tree: &Node, name: &str, reader: &mut Reader<'_>) -> Option<T> {
     let node = tree.get(name).expect("default.toml has every section");
     reader.read(node, &Key::default().name(name))
-}
-
-/// Goes through a table whose keys are names of the operator's choice.
-pub(crate) fn entries<'a>(
-    node: &Node,
-    key: &Key,
-    reader: &mut Reader<'a>,
-    mut each: impl FnMut(&str, &Node, &Key, &mut Reader<'a>),
-) {
-    let Some(table) = node.table() else {
-        reader.problem(key.clone(), &node.place, "must be a table");
-        return;
-    };
-    for (name, node) in table {
-        let key = key.name(name);
-        if is_name(name) {
-            each(name, node, &key, reader);
-        } else {
-            reader.problem(key, &node.place, NAME_RULE);
-        }
-    }
 }
 
 fn names(tree: &Node, build: &Build) -> Names {

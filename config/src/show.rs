@@ -1,115 +1,11 @@
 //! The effective configuration, printed.
 
-use std::fmt;
-
-use serde::{
-    Deserialize, Deserializer, Serialize, Serializer,
-    de::{MapAccess, SeqAccess, Visitor},
-};
 use toml_edit::{
     Array, DocumentMut, Item, Table,
     visit_mut::{VisitMut, visit_array_mut, visit_item_mut, visit_table_mut},
 };
 
 use crate::Config;
-
-/// What is shown of a section: its keys in their order, without secrets.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Shown {
-    None,
-    Boolean(bool),
-    Integer(i64),
-    Float(f64),
-    Text(String),
-    List(Vec<Self>),
-    Table(Vec<(String, Self)>),
-}
-
-impl Shown {
-    /// # Panics
-    /// Never: every section was read from such values.
-    pub(crate) fn of(section: &impl Serialize) -> Self {
-        let written = serde_json::to_string(section).expect("what was read from TOML can be written as JSON");
-        serde_json::from_str(&written).expect("what was written as JSON can be read")
-    }
-
-    /// The same table with one more key, before the others.
-    pub(crate) fn with_first(&self, key: &str, text: &str) -> Self {
-        let first = (key.to_owned(), Self::Text(text.to_owned()));
-        let others = if let Self::Table(entries) = self { entries.clone() } else { Vec::new() };
-        Self::Table(std::iter::once(first).chain(others).collect())
-    }
-}
-
-impl Serialize for Shown {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::None => serializer.serialize_none(),
-            Self::Boolean(boolean) => serializer.serialize_bool(*boolean),
-            Self::Integer(integer) => serializer.serialize_i64(*integer),
-            Self::Float(float) => serializer.serialize_f64(*float),
-            Self::Text(text) => serializer.serialize_str(text),
-            Self::List(items) => serializer.collect_seq(items),
-            Self::Table(entries) => serializer.collect_map(entries.iter().map(|(key, value)| (key, value))),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Shown {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Anything)
-    }
-}
-
-struct Anything;
-
-impl<'de> Visitor<'de> for Anything {
-    type Value = Shown;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Shown, E> {
-        Ok(Shown::None)
-    }
-
-    fn visit_bool<E>(self, boolean: bool) -> Result<Shown, E> {
-        Ok(Shown::Boolean(boolean))
-    }
-
-    fn visit_i64<E>(self, integer: i64) -> Result<Shown, E> {
-        Ok(Shown::Integer(integer))
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, integer: u64) -> Result<Shown, E> {
-        i64::try_from(integer).map(Shown::Integer).map_err(E::custom)
-    }
-
-    fn visit_f64<E>(self, float: f64) -> Result<Shown, E> {
-        Ok(Shown::Float(float))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Shown, E> {
-        Ok(Shown::Text(text.to_owned()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Shown, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element()? {
-            list.push(item);
-        }
-        Ok(Shown::List(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Shown, A::Error> {
-        let mut table = Vec::new();
-        while let Some(entry) = entries.next_entry()? {
-            table.push(entry);
-        }
-        Ok(Shown::Table(table))
-    }
-}
 
 impl Config {
     /// The configuration as TOML that can be loaded again, but for the secrets: each is `***`.

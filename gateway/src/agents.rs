@@ -14,8 +14,8 @@ use rejoinder_core::{AgentName, AgentRuntime};
 use reqwest::Client;
 
 use crate::{
-    cli::Finding,
-    wiring::{Wiring, WiringError},
+    console::finding::Finding,
+    materials::{Materials, WiringError},
 };
 
 /// Every kind, in the order of the manual.
@@ -30,7 +30,7 @@ pub(crate) trait Kind: Sync {
     ///
     /// # Errors
     /// When its section cannot be used.
-    fn build(&self, name: &AgentName, agent: &Agent, wiring: &Wiring<'_>)
+    fn build(&self, name: &AgentName, agent: &Agent, materials: &Materials<'_>)
     -> Result<Arc<dyn AgentRuntime>, WiringError>;
 
     /// What whoever starts a gateway is told where such an agent is the default.

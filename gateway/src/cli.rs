@@ -6,7 +6,6 @@
 mod config;
 mod doctor;
 mod init;
-mod output;
 mod run;
 mod turns;
 
@@ -18,19 +17,14 @@ use std::{
 
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use rejoinder_config::{ConfigErrors, Environment, Loaded, LogFormat, LogLevel, Options};
+use rejoinder_config::{Environment, Loaded, LogFormat, LogLevel, Options};
 
-pub(crate) use self::{
-    doctor::Finding,
-    init::{Ask, Read, SecretPlace, is_empty, toml_text, variable},
-    output::{capital, printable},
-};
 #[cfg(test)]
-pub(crate) use self::{
-    doctor::Verdict,
-    init::{Script, nowhere, read},
+pub(crate) use self::init::{Script, nowhere, read};
+use crate::{
+    console::{failure::Failure, output},
+    logging, platforms,
 };
-use crate::{logging, platforms};
 
 /// How long an error may take to be printed: a gateway that cannot start and that nobody hears ends all the same.
 const ERROR_PATIENCE: Duration = Duration::from_secs(10);
@@ -121,29 +115,6 @@ enum Command {
     /// Look at turns: what was owed, what was tried, what came of it
     #[command(subcommand)]
     Turns(turns::TurnsCommand),
-}
-
-/// Why a command failed.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
-    /// It was called wrongly.
-    #[error("{0}")]
-    Usage(String),
-    /// The configuration is wrong.
-    #[error(transparent)]
-    Config(#[from] ConfigErrors),
-    /// Anything else.
-    #[error("{0:#}")]
-    Failed(#[from] anyhow::Error),
-}
-
-impl Failure {
-    const fn exit_code(&self) -> u8 {
-        match self {
-            Self::Usage(_) | Self::Config(_) => 2,
-            Self::Failed(_) => 1,
-        }
-    }
 }
 
 /// Runs the command that the process was called with.

@@ -11,9 +11,11 @@ use tracing::{info, warn};
 
 use crate::{
     http::{self, App, Bounds},
+    materials::{Materials, Shown, Tokens, WiringError},
     metrics, open_files,
     platforms::{Intakes, Told},
-    wiring::{self, AgentInfo, Parts, Shown, Tokens, Wiring, WiringError},
+    secrets,
+    wiring::{self, AgentInfo, Parts},
 };
 
 /// How often the histograms' samples are put into their buckets when nobody asks for them.
@@ -146,13 +148,16 @@ impl Gateway {
     /// When one of these fails; nothing is left running then.
     pub async fn start(setup: Setup, address: SocketAddr) -> Result<Self, RunError> {
         let Setup { config, data_dir, clock, agents } = setup;
-        make_private_dir(&data_dir)?;
+        let made = secrets::make_private_dir(&data_dir);
+        made.map_err(|source| RunError::DataDir { path: data_dir.clone(), source })?;
         let recorder = metrics::recorder();
         let mut options = OpenOptions::new(wiring::database(&config, &data_dir));
         options.clock = Arc::clone(&clock);
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await?);
-        let started = match Wiring::new(&config, &data_dir, Tokens::Make, &clock, &agents) {
-            Ok(wiring) => start(&wiring, &store).await.map(|(parts, engine)| (parts, engine, wiring.started_at)),
+        let started = match Materials::new(&config, &data_dir, Tokens::Make, &clock, &agents) {
+            Ok(materials) => {
+                start(&materials, &store).await.map(|(parts, engine)| (parts, engine, materials.started_at))
+            }
             Err(error) => Err(error.into()),
         };
         let (mut parts, engine, started_at) = match started {
@@ -218,11 +223,11 @@ impl Gateway {
     }
 }
 
-async fn start(wiring: &Wiring<'_>, store: &Arc<dyn Store>) -> Result<(Parts, Engine), RunError> {
-    let parts = wiring.parts()?;
+async fn start(materials: &Materials<'_>, store: &Arc<dyn Store>) -> Result<(Parts, Engine), RunError> {
+    let parts = wiring::parts(materials)?;
     let core = rejoinder_core::Parts {
         store: Arc::clone(store),
-        clock: Arc::clone(wiring.clock),
+        clock: Arc::clone(materials.clock),
         channels: parts.channels.clone(),
         agents: parts.agents.clone(),
         settings: parts.settings.clone(),
@@ -238,13 +243,4 @@ pub(crate) fn url_of(address: SocketAddr) -> String {
     } else {
         format!("http://{address}")
     }
-}
-
-/// Makes the directory, for its owner only, where it is not there.
-pub(crate) fn make_private_dir(path: &std::path::Path) -> Result<(), RunError> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path).map_err(|source| RunError::DataDir { path: path.to_owned(), source })
 }

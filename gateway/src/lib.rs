@@ -9,7 +9,9 @@
 //! | [`cli`] | the command line, a file per command |
 //! | `platforms` | the list of platforms, and what each is to the gateway; a file per platform |
 //! | `agents` | the same for the kinds of agents |
+//! | `materials` | what channels and agents are made with: tokens, clock, HTTP client |
 //! | `wiring` | from the configuration to running parts |
+//! | `console` | what commands and platforms share with whoever sits at the terminal |
 //! | `gateway` | starting, serving, stopping |
 //! | `http` | the surface: health, metrics, admin, and the channels' own routes |
 //! | `view` | what operators see of turns, over HTTP and on the command line alike |
@@ -19,9 +21,12 @@
 
 mod agents;
 pub mod cli;
+mod client;
+mod console;
 mod gateway;
 mod http;
 mod logging;
+mod materials;
 mod metrics;
 mod open_files;
 mod platforms;

@@ -27,8 +27,8 @@ use reqwest::Client;
 use utoipa::openapi::OpenApi;
 
 use crate::{
-    cli::{Ask, Failure, Finding, SecretPlace},
-    wiring::{Shown, Wiring, WiringError},
+    console::{ask::Ask, failure::Failure, finding::Finding, secret::SecretPlace},
+    materials::{Materials, Shown, WiringError},
 };
 
 /// Every platform, in the order of the manual and of the questions of `rejoinder init`.
@@ -65,7 +65,7 @@ pub(crate) trait Platform: Sync {
     ///
     /// # Errors
     /// When a section cannot be used, or a token cannot be kept.
-    fn build(&self, wiring: &Wiring<'_>) -> Result<Built, WiringError>;
+    fn build(&self, materials: &Materials<'_>) -> Result<Built, WiringError>;
 
     /// What an operator should know about a configuration that is valid all the same.
     fn remarks(&self, _config: &Config) -> Vec<String> {

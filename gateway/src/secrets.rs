@@ -88,6 +88,15 @@ fn create_private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
+/// Makes the directory, for its owner only, where it is not there.
+pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 use standardwebhooks::Webhook;
 use subtle::ConstantTimeEq;
 
-use crate::{ResultKeys, SettingsError, WebhookSettings};
+use crate::{ResultKeys, SettingsError, WebhookSettings, keyed::keyed};
 
 /// How far a signature's timestamp may be from now, either way; the specification's own libraries
 /// have the same.
@@ -219,11 +219,6 @@ fn filled<'a>(secret: Option<&'a SecretString>, setting: &'static str) -> Result
 
 fn digest(text: impl AsRef<[u8]>) -> [u8; 32] {
     Sha256::digest(text).into()
-}
-
-/// A digest with `secret` as its key.
-pub(crate) fn keyed(secret: &str) -> Hmac<Sha256> {
-    Hmac::new_from_slice(secret.as_bytes()).expect("HMAC takes a key of any length")
 }
 
 #[cfg(test)]

@@ -41,6 +41,7 @@ mod body;
 mod capabilities;
 mod counters;
 mod inbound;
+mod keyed;
 mod openapi;
 mod outbound;
 mod prefer;

@@ -5,7 +5,7 @@ use rejoinder_core::TurnId;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::Sha256;
 
-use crate::auth::keyed;
+use crate::keyed::keyed;
 
 /// How many bytes of the keyed digest stand in a result's address.
 const BYTES: usize = 16;

@@ -20,7 +20,7 @@ use crate::{
     check::{Checks, Section},
     duration::{self, HOUR},
     number,
-    read::hint,
+    names::hint,
 };
 
 /// Deadlines, the fallback ladder and the words that people see.

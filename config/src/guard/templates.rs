@@ -13,7 +13,7 @@ use serde::{
 use super::check_scope;
 use crate::{
     check::Checks,
-    read::{hint, unknown},
+    names::{hint, unknown},
     text::{NAME_RULE, is_name},
 };
 

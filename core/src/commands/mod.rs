@@ -9,7 +9,7 @@ mod new;
 mod start;
 mod status;
 mod stop;
-mod stranger;
+pub(crate) mod stranger;
 
 use std::sync::Arc;
 
@@ -17,7 +17,6 @@ use rejoinder_guard::{Event, Outcome, Reply, SignalKind};
 
 pub use self::command::CommandHelp;
 use self::command::{Answer, Call, Command};
-pub(crate) use self::stranger::STRANGER;
 use crate::{
     ledger::{
         Ledger,

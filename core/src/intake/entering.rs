@@ -100,7 +100,7 @@ impl Entrance {
             ..stranger.clone()
         });
         let conversation = self.addresses.resolve(&event.conversation).await?;
-        let handler = commands::STRANGER.handler();
+        let handler = STRANGER.handler();
         Ok(self.open(TurnId::new(now), event, handler, Expectation::Nothing, conversation, None))
     }
 

@@ -10,8 +10,8 @@ use reqwest::Client;
 
 use super::Kind;
 use crate::{
-    cli::Finding,
-    wiring::{Wiring, WiringError},
+    console::finding::Finding,
+    materials::{Materials, WiringError},
 };
 
 pub(super) struct FrontDesk;
@@ -21,11 +21,11 @@ impl Kind for FrontDesk {
         AgentKind::of::<FrontDeskSection>()
     }
 
-    fn build(&self, _: &AgentName, _: &Agent, wiring: &Wiring<'_>) -> Result<Arc<dyn AgentRuntime>, WiringError> {
+    fn build(&self, _: &AgentName, _: &Agent, materials: &Materials<'_>) -> Result<Arc<dyn AgentRuntime>, WiringError> {
         let status = Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            started: wiring.started_at,
-            channels: wiring.config.channels.iter().map(|(channel, _)| channel.to_string()).collect(),
+            started: materials.started_at,
+            channels: materials.config.channels.iter().map(|(channel, _)| channel.to_string()).collect(),
         };
         Ok(Arc::new(rejoinder_agents::FrontDesk::new(move || status.clone())))
     }

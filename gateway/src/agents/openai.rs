@@ -10,8 +10,9 @@ use reqwest::Client;
 
 use super::Kind;
 use crate::{
-    cli::Finding,
-    wiring::{CHECK_TIMEOUT, Wiring, WiringError},
+    console::finding::Finding,
+    client::CHECK_TIMEOUT,
+    materials::{Materials, WiringError},
 };
 
 /// How many models are named.
@@ -28,10 +29,10 @@ impl Kind for OpenAi {
         &self,
         name: &AgentName,
         agent: &Agent,
-        wiring: &Wiring<'_>,
+        materials: &Materials<'_>,
     ) -> Result<Arc<dyn AgentRuntime>, WiringError> {
         let section = section(agent).clone();
-        let agent = rejoinder_agents::OpenAi::new(Arc::clone(name), section, wiring.http.clone())
+        let agent = rejoinder_agents::OpenAi::new(Arc::clone(name), section, materials.http.clone())
             .map_err(|error| WiringError::Agent { name: Arc::clone(name), reason: error.to_string() })?;
         Ok(Arc::new(agent))
     }

@@ -6,8 +6,11 @@ use clap::Subcommand;
 use rejoinder_config::ConfigErrors;
 use serde_json::json;
 
-use super::{Failure, Global, output};
-use crate::wiring;
+use super::Global;
+use crate::{
+    console::{failure::Failure, output},
+    wiring,
+};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {

@@ -17,8 +17,10 @@ use rejoinder_config::Config;
 use serde::Serialize;
 
 use self::data::Database;
-use super::{Failure, Global, output};
+use super::Global;
 use crate::{
+    client,
+    console::{failure::Failure, finding::{Finding, Verdict}, output},
     agents,
     platforms::{self, Patient},
     wiring,
@@ -52,81 +54,12 @@ Examples:
     )
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Verdict {
-    Ok,
-    /// Somebody should know, and it may be meant so.
-    Warning,
-    Wrong,
-}
-
-impl Verdict {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warning => "warning",
-            Self::Wrong => "wrong",
-        }
-    }
-}
-
-/// What was found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Finding {
-    pub(crate) verdict: Verdict,
-    /// `config`, `data`, `database`, `gateway`, an agent (`agents.main`) or a channel (`webhook.siri`).
-    about: String,
-    what: String,
-    /// What to do about it.
-    advice: Option<String>,
-}
-
-impl Finding {
-    fn new(verdict: Verdict, about: impl Into<String>, what: impl AsRef<str>) -> Self {
-        Self { verdict, about: about.into(), what: one_line(what.as_ref()), advice: None }
-    }
-
-    pub(crate) fn ok(about: impl Into<String>, what: impl AsRef<str>) -> Self {
-        Self::new(Verdict::Ok, about, what)
-    }
-
-    pub(crate) fn warning(about: impl Into<String>, what: impl AsRef<str>) -> Self {
-        Self::new(Verdict::Warning, about, what)
-    }
-
-    pub(crate) fn wrong(about: impl Into<String>, what: impl AsRef<str>) -> Self {
-        Self::new(Verdict::Wrong, about, what)
-    }
-
-    /// The same, with what to do: a sentence.
-    pub(crate) fn so(mut self, advice: impl AsRef<str>) -> Self {
-        self.advice = Some(one_line(advice.as_ref()));
-        self
-    }
-
-    pub(crate) fn line(&self) -> String {
-        let Self { verdict, about, what, advice } = self;
-        let (stop, advice) = match advice {
-            Some(advice) if what.ends_with('.') => (" ", advice.as_str()),
-            Some(advice) => (". ", advice.as_str()),
-            None => ("", ""),
-        };
-        format!("{:<8} {about:<17} {what}{stop}{advice}", verdict.as_str())
-    }
-}
-
 /// All of it, for programs.
 #[derive(Serialize)]
 struct Findings<'a> {
     /// Whether nothing is wrong.
     ok: bool,
     findings: &'a [Finding],
-}
-
-/// What others say may have lines and more; a finding is one line.
-fn one_line(text: &str) -> String {
-    output::printable(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 /// Says what is found, as it is found.
@@ -185,7 +118,7 @@ impl Doctor {
 
 /// Everybody is asked at once, and answers are shown in the order of the questions.
 async fn look(config: &Config, data_dir: &Path, report: &mut Report) -> Result<(), Failure> {
-    let http = wiring::http_client().context("nobody can be asked")?;
+    let http = client::http_client().context("nobody can be asked")?;
     let database = Database::of(wiring::database(config, data_dir));
     let is_held = database.is_held();
     let mut checks: FuturesOrdered<BoxFuture<'_, Vec<Finding>>> = FuturesOrdered::new();
@@ -210,17 +143,4 @@ async fn look_without(global: &Global, data_dir: &Path, report: &mut Report) -> 
     let Ok(store) = rejoinder_config::load_store(&global.options()?) else { return Ok(()) };
     let database = Database::of(store.url.path(data_dir));
     report.add(data::look(data_dir, &database).await)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_finding_is_one_line_whatever_others_say() {
-        let finding = Finding::wrong("webhook.siri", "it said:\n  \u{1b}[2Jno").so("Ask\nagain.");
-
-        assert_eq!(finding.line(), "wrong    webhook.siri      it said: \u{fffd}[2Jno. Ask again.");
-        assert_eq!(Finding::ok("config", "well.").so("Go on.").line(), "ok       config            well. Go on.");
-    }
 }

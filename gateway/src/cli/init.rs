@@ -2,10 +2,8 @@
 //!
 //! What it asks of a platform is said in `platforms/`.
 
-mod ask;
 #[cfg(test)]
 mod script;
-mod secret;
 
 use std::{
     fmt::Write as _,
@@ -20,17 +18,18 @@ use rejoinder_agents::{Found, Origin, Places, find_local};
 use secrecy::SecretString;
 use url::Url;
 
-use self::ask::Terminal;
 #[cfg(test)]
 pub(crate) use self::script::{Script, nowhere, read};
-pub(crate) use self::{
-    ask::Ask,
-    secret::{Read, SecretPlace, is_empty, variable},
-};
-use super::{Failure, Global, output};
+use super::Global;
 use crate::{
-    platforms::{self, Account, Platform, Setup},
-    wiring,
+    console::{
+        ask::{Ask, Terminal},
+        failure::Failure,
+        output,
+        secret::{SecretPlace, variable},
+        toml::toml_text,
+    },
+    client, platforms::{self, Account, Platform, Setup},
 };
 
 /// The variable that many programs take the key from.
@@ -204,7 +203,7 @@ async fn look() -> Result<Vec<Found>, Failure> {
         .map(|url| url.trim().parse::<Url>().with_context(|| format!("OPENAI_BASE_URL is no URL: {url}")))
         .transpose()?;
     let places = Places { environment, api_key: variable(KEY_VARIABLE).map(SecretString::from), ..Places::default() };
-    let http = wiring::http_client().context("cannot look for agents")?;
+    let http = client::http_client().context("cannot look for agents")?;
     Ok(find_local(&http, &places).await)
 }
 
@@ -295,16 +294,6 @@ fn configuration(choice: &Choice, accounts: &str) -> Result<String, Failure> {
          [channels.webchat.main]\n\
          access = \"loopback\"\n"
     ))
-}
-
-/// A text in quotes. What JSON writes is a string of TOML's too, but for the characters refused here.
-pub(crate) fn toml_text(text: &str) -> Result<String, Failure> {
-    if text.is_empty() || text.chars().any(char::is_control) {
-        return Err(Failure::Usage(format!(
-            "{text:?} cannot be used: it is empty, or has characters that cannot be seen"
-        )));
-    }
-    Ok(serde_json::to_string(text).context("cannot write this text")?)
 }
 
 fn write(path: &Path, text: &str, over: bool) -> Result<(), Failure> {

@@ -17,12 +17,14 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use super::{Failure, Global, output};
+use super::Global;
 use crate::{
+    console::{failure::Failure, output},
     gateway::{Gateway, Notes, Setup},
     logging, open_files,
     platforms::Told,
-    wiring::{self, Shown},
+    materials::Shown,
+    wiring,
 };
 
 /// How long the banner may take to be printed before the gateway goes on without it.

@@ -12,8 +12,9 @@ use rejoinder_core::{
 use rejoinder_store::SqliteStore;
 use uuid::Uuid;
 
-use super::{Failure, Global, output};
+use super::Global;
 use crate::{
+    console::{failure::Failure, output},
     http::page,
     time,
     view::{DeliveryDetail, RunDetail, TurnDetail, TurnExplanation, TurnItem, TurnList},

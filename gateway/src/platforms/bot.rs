@@ -15,7 +15,7 @@ use url::Url;
 
 use super::{Account, CheckError, Setup};
 use crate::{
-    cli::{Ask, Failure, Read, SecretPlace, capital, is_empty, printable, toml_text, variable},
+    console::{ask::Ask, failure::Failure, output::{capital, printable}, secret::{Read, SecretPlace, is_empty, variable}, toml::toml_text},
     wiring,
 };
 
@@ -234,7 +234,7 @@ impl<'a> Given<'a> {
 
     async fn check(&self, token: &SecretString) -> Result<Checked, Failure> {
         let api_url = self.api_url.clone().unwrap_or_else(|| self.platform.usual_api_url());
-        let http = wiring::http_client().with_context(|| format!("cannot ask {}", self.platform.name))?;
+        let http = client::http_client().with_context(|| format!("cannot ask {}", self.platform.name))?;
         Ok(match (self.platform.look_up)(&http, &api_url, token).await {
             Ok(profile) => Checked::Known(profile),
             Err(CheckError::Wrong(why)) => Checked::Wrong(why),

@@ -16,8 +16,9 @@ use super::{
     remarks_on_people,
 };
 use crate::{
-    cli::{Finding, printable},
-    wiring::{CHECK_TIMEOUT, Wiring, WiringError},
+    console::{finding::Finding, output::printable},
+    client::CHECK_TIMEOUT,
+    materials::{Materials, WiringError},
 };
 
 pub(super) struct Discord;
@@ -50,11 +51,11 @@ impl Platform for Discord {
         PlatformSection::of::<DiscordSection>()
     }
 
-    fn build(&self, wiring: &Wiring<'_>) -> Result<Built, WiringError> {
+    fn build(&self, materials: &Materials<'_>) -> Result<Built, WiringError> {
         let mut built = Built::default();
-        for (name, section) in wiring.config.channels.of::<DiscordSection>() {
+        for (name, section) in materials.config.channels.of::<DiscordSection>() {
             let channel = ChannelId::new(BOTS.key, name);
-            let (clock, http) = (Arc::clone(wiring.clock), wiring.http.clone());
+            let (clock, http) = (Arc::clone(materials.clock), materials.http.clone());
             let bot = rejoinder_discord::Discord::new(channel.clone(), section.clone(), clock, http);
             built.channels.push(Arc::new(bot) as Arc<dyn ChannelAdapter>);
             let description = format!("connects to {}", section.api_url.host_str().unwrap_or_default());

@@ -17,8 +17,8 @@ use url::Url;
 
 use super::{Built, CheckError, Patient, Platform, Setup, Told, remarks_on_people};
 use crate::{
-    cli::{Finding, printable},
-    wiring::{Wiring, WiringError},
+    console::{finding::Finding, output::printable},
+    materials::{Materials, WiringError},
 };
 
 /// How long asking whether an account works may take.
@@ -35,11 +35,11 @@ impl Platform for Matrix {
         PlatformSection::of::<MatrixSection>()
     }
 
-    fn build(&self, wiring: &Wiring<'_>) -> Result<Built, WiringError> {
+    fn build(&self, materials: &Materials<'_>) -> Result<Built, WiringError> {
         let mut built = Built::default();
-        for (name, section) in wiring.config.channels.of::<MatrixSection>() {
-            let (channel, folder) = (channel(name), folder(wiring.data_dir, name));
-            let (clock, http) = (Arc::clone(wiring.clock), wiring.http.clone());
+        for (name, section) in materials.config.channels.of::<MatrixSection>() {
+            let (channel, folder) = (channel(name), folder(materials.data_dir, name));
+            let (clock, http) = (Arc::clone(materials.clock), materials.http.clone());
             let account = rejoinder_matrix::Matrix::new(channel.clone(), section.clone(), folder, clock, http);
             built.channels.push(Arc::new(account) as Arc<dyn ChannelAdapter>);
             let description = format!("syncs with {}", section.homeserver.host_str().unwrap_or_default());

@@ -15,9 +15,10 @@ use super::{
     remarks_on_people,
 };
 use crate::{
-    cli::{Finding, printable},
+    console::{finding::Finding, output::printable},
     time::rfc3339,
-    wiring::{CHECK_TIMEOUT, Wiring, WiringError},
+    client::CHECK_TIMEOUT,
+    materials::{Materials, WiringError},
 };
 
 pub(super) struct Telegram;
@@ -56,11 +57,11 @@ impl Platform for Telegram {
         PlatformSection::of::<TelegramSection>()
     }
 
-    fn build(&self, wiring: &Wiring<'_>) -> Result<Built, WiringError> {
+    fn build(&self, materials: &Materials<'_>) -> Result<Built, WiringError> {
         let (mut bots, mut built) = (Vec::new(), Built::default());
-        for (name, section) in wiring.config.channels.of::<TelegramSection>() {
+        for (name, section) in materials.config.channels.of::<TelegramSection>() {
             let channel = ChannelId::new(BOTS.key, name);
-            let (section_of, clock, http) = (section.clone(), Arc::clone(wiring.clock), wiring.http.clone());
+            let (section_of, clock, http) = (section.clone(), Arc::clone(materials.clock), materials.http.clone());
             bots.push(Arc::new(rejoinder_telegram::Telegram::new(channel.clone(), section_of, clock, http)));
             let description = match section.posted_to() {
                 Some(webhook) => format!("updates are posted to {}", webhook.url),

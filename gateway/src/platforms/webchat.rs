@@ -8,7 +8,7 @@ use rejoinder_webchat::{Access, AccessKind, WebchatAdapter, WebchatSection, Webc
 use utoipa::openapi::OpenApi;
 
 use super::{Built, Platform, Told};
-use crate::wiring::{Wiring, WiringError};
+use crate::materials::{Materials, WiringError};
 
 pub(super) struct Webchat;
 
@@ -21,22 +21,22 @@ impl Platform for Webchat {
         PlatformSection::of::<WebchatSection>()
     }
 
-    fn build(&self, wiring: &Wiring<'_>) -> Result<Built, WiringError> {
+    fn build(&self, materials: &Materials<'_>) -> Result<Built, WiringError> {
         let (mut chats, mut built) = (Vec::new(), Built::default());
-        for (name, section) in wiring.config.channels.of::<WebchatSection>() {
+        for (name, section) in materials.config.channels.of::<WebchatSection>() {
             let token = section.token.as_ref();
-            let token = token.map(|token| wiring.token(token, &format!("chat-{name}-token"))).transpose()?;
+            let token = token.map(|token| materials.token(token, &format!("chat-{name}-token"))).transpose()?;
             let (access, shown) = match token {
                 Some((token, shown)) => (Access::Token(token), Some(shown)),
                 None => (Access::Loopback, None),
             };
-            let public_origin = wiring.config.server.public_url.as_ref().map(|url| url.origin().ascii_serialization());
+            let public_origin = materials.config.server.public_url.as_ref().map(|url| url.origin().ascii_serialization());
             chats.push(Arc::new(WebchatAdapter::new(WebchatSettings {
                 name: name.to_owned(),
                 section: section.clone(),
                 access,
                 origins: public_origin.into_iter().collect(),
-                clock: Arc::clone(wiring.clock),
+                clock: Arc::clone(materials.clock),
             })));
             let path = if name == "main" { "/chat".to_owned() } else { format!("/chat/{name}") };
             built.told.push(Told::Page { path, token: shown });

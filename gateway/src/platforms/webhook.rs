@@ -8,7 +8,7 @@ use rejoinder_webhook::{FormerHooks, ResultKeys, WebhookAdapter, WebhookSection,
 use utoipa::openapi::OpenApi;
 
 use super::{Built, Intakes, Platform, Told};
-use crate::wiring::{Wiring, WiringError};
+use crate::materials::{Materials, WiringError};
 
 pub(super) struct Webhook;
 
@@ -21,13 +21,13 @@ impl Platform for Webhook {
         PlatformSection::of::<WebhookSection>()
     }
 
-    fn build(&self, wiring: &Wiring<'_>) -> Result<Built, WiringError> {
-        let server = &wiring.config.server;
-        let keys = ResultKeys::new(&wiring.made("hook-result-key")?.token);
+    fn build(&self, materials: &Materials<'_>) -> Result<Built, WiringError> {
+        let server = &materials.config.server;
+        let keys = ResultKeys::new(&materials.made("hook-result-key")?.token);
         let (mut hooks, mut built) = (Vec::new(), Built::default());
-        for (name, section) in wiring.config.channels.of::<WebhookSection>() {
+        for (name, section) in materials.config.channels.of::<WebhookSection>() {
             let token = section.token.as_ref();
-            let token = token.map(|token| wiring.token(token, &format!("hook-{name}-token"))).transpose()?;
+            let token = token.map(|token| materials.token(token, &format!("hook-{name}-token"))).transpose()?;
             let (token, shown) = token.map_or((None, None), |(token, shown)| (Some(token), Some(shown)));
             let settings = WebhookSettings {
                 name: name.to_owned(),
@@ -36,9 +36,9 @@ impl Platform for Webhook {
                 result_keys: keys.clone(),
                 body_limit: server.body_limit.bytes(),
                 public_url: server.public_url.clone(),
-                clock: Arc::clone(wiring.clock),
-                http: wiring.http.clone(),
-                hang_up: wiring.hang_up.clone(),
+                clock: Arc::clone(materials.clock),
+                http: materials.http.clone(),
+                hang_up: materials.hang_up.clone(),
             };
             let hook = WebhookAdapter::new(settings).map_err(|error| WiringError::Channel {
                 channel: ChannelId::new(self.section().name, name),
@@ -48,7 +48,7 @@ impl Platform for Webhook {
             built.told.push(Told::Hook { path: format!("/hooks/{name}"), token: shown });
         }
         built.channels = hooks.iter().map(|hook| Arc::clone(hook) as Arc<dyn ChannelAdapter>).collect();
-        let (public_url, clock) = (server.public_url.clone(), Arc::clone(wiring.clock));
+        let (public_url, clock) = (server.public_url.clone(), Arc::clone(materials.clock));
         // Also where no hook is configured any more: the results of former ones are read here.
         built.routes = Some(Box::new(move |intakes: &Intakes| {
             let intakes = Arc::clone(intakes);

@@ -1,4 +1,6 @@
 //! Modules that use each other in a circle.
+//!
+//! What is inside a module may use what it is part of; that alone makes no circle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,33 +9,31 @@ use super::modules::Reference;
 /// Every circle, with the references that tie it.
 pub(super) fn problems(name: &str, references: &BTreeSet<Reference>) -> Vec<String> {
     let mut arrows: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for Reference { from, to, .. } in references {
-        arrows.entry(from).or_default().insert(to);
+    for arrow in references.iter().filter(|arrow| !is_inside(&arrow.from, &arrow.to)) {
+        arrows.entry(&arrow.from).or_default().insert(&arrow.to);
     }
     let reached: BTreeMap<&str, BTreeSet<&str>> = arrows.keys().map(|from| (*from, reach(from, &arrows))).collect();
-    let is_tied = |one: &str, other: &str| {
-        reached.get(one).is_some_and(|reached| reached.contains(other))
-            && reached.get(other).is_some_and(|reached| reached.contains(one))
-    };
-    let mut seen = BTreeSet::new();
+    let leads = |from: &str, to: &str| reached.get(from).is_some_and(|reached| reached.contains(to));
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
     let mut problems = Vec::new();
-    for module in arrows.keys().copied().filter(|module| is_tied(module, module)) {
-        if !seen.insert(module) {
+    for module in arrows.keys().copied().filter(|module| leads(module, module)) {
+        if seen.contains(module) {
             continue;
         }
-        let circle: BTreeSet<&str> = arrows.keys().copied().filter(|other| is_tied(module, other)).collect();
+        let circle: BTreeSet<&str> =
+            arrows.keys().copied().filter(|other| leads(module, other) && leads(other, module)).collect();
         seen.extend(&circle);
-        let ties = references.iter().filter(|arrow| circle.contains(&*arrow.from) && circle.contains(&*arrow.to));
-        let ties =
-            ties.map(|arrow| format!("\n    {} uses {} of {}", shown(&arrow.from), arrow.what, shown(&arrow.to)));
+        let is_tie = |arrow: &&Reference| circle.contains(&*arrow.from) && circle.contains(&*arrow.to);
+        let ties = references.iter().filter(is_tie);
+        let ties = ties.map(|arrow| format!("\n    {} uses {} of {}", arrow.from, arrow.what, arrow.to));
         problems.push(format!("{name}: {} modules in a circle{}", circle.len(), ties.collect::<String>()));
     }
     problems
 }
 
-/// The crate's root has no name.
-fn shown(module: &str) -> &str {
-    if module.is_empty() { "lib.rs" } else { module }
+/// Whether a module is inside another one. The crate's root has no name, and holds all of them.
+fn is_inside(module: &str, other: &str) -> bool {
+    other.is_empty() || module.strip_prefix(other).is_some_and(|rest| rest.starts_with("::"))
 }
 
 /// Where the arrows from a module lead, over others too.
@@ -64,5 +64,14 @@ mod tests {
         let found = problems("x", &road.into_iter().chain([arrow("c", "b")]).collect());
 
         assert_eq!(found, ["x: 2 modules in a circle\n    b uses Thing of c\n    c uses Thing of b"]);
+    }
+
+    #[test]
+    fn what_is_inside_may_use_what_it_is_part_of() {
+        let inside = [arrow("a", "a::b"), arrow("a::b", "a"), arrow("a::b", ""), arrow("", "a")];
+        assert!(problems("x", &BTreeSet::from(inside)).is_empty());
+
+        let around = [arrow("a", "a::b"), arrow("a::b", "c"), arrow("c", "a")];
+        assert_eq!(problems("x", &BTreeSet::from(around)).len(), 1);
     }
 }

@@ -25,7 +25,7 @@ async fn our_device_is_signed_by_our_account() {
     let device = gateway.device();
     let is_signed = async || ada.sees_signed(gateway.user(), &device).await.then_some(());
     ada.until("a signature", is_signed).await;
-    let stands = standing(&http(), gateway.options(), &gateway.folder()).await.expect("an account that works");
+    let stands = standing(&http(), gateway.options(), &gateway.keys()).await.expect("an account that works");
     let gateway = gateway.down().await.up().await;
     gateway.until_synced().await;
     ada.says(&room, "say hello").await;

@@ -14,9 +14,10 @@ use rejoinder_core::{
     store::{Backlog, TurnFilter, TurnListState},
 };
 use rejoinder_store::{OpenError, SqliteStore};
+
+use crate::console::finding::Finding;
 use rustix::fs::{Access, access, statvfs};
 
-use super::Finding;
 
 const ABOUT: &str = "data";
 const ABOUT_DATABASE: &str = "database";
@@ -216,7 +217,8 @@ fn turns(count: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::Verdict, *};
+    use super::*;
+    use crate::console::finding::Verdict;
 
     #[test]
     fn late_turns_are_wrong_only_while_a_gateway_runs() {

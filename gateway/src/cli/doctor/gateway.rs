@@ -5,12 +5,12 @@ use std::{io, net::SocketAddr};
 use reqwest::{Client, StatusCode, redirect::Policy};
 use tokio::net::TcpSocket;
 
-use super::Finding;
 use crate::{
-    cli::{output::capital, run},
+    cli::run,
+    client::CHECK_TIMEOUT,
+    console::{finding::Finding, output::capital},
     gateway::url_of,
     http::{ALIVE, Readiness},
-    wiring::CHECK_TIMEOUT,
 };
 
 const ABOUT: &str = "gateway";
@@ -134,7 +134,8 @@ fn address_finding(address: SocketAddr, bound: io::Result<()>) -> Finding {
 mod tests {
     use std::net::Ipv4Addr;
 
-    use super::{super::Verdict, *};
+    use super::*;
+    use crate::console::finding::Verdict;
 
     #[test]
     fn why_nobody_can_listen_is_said() {

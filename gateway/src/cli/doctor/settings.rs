@@ -5,8 +5,7 @@ use std::path::Path;
 use anyhow::Error;
 use rejoinder_config::{ConfigErrors, Loaded};
 
-use super::Finding;
-use crate::wiring;
+use crate::{console::finding::Finding, wiring};
 
 const ABOUT: &str = "config";
 

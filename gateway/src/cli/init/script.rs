@@ -7,7 +7,8 @@ use secrecy::SecretString;
 use tokio::net::TcpListener;
 use url::Url;
 
-use super::{Ask, Choice, Failure, configuration};
+use super::{Choice, configuration};
+use crate::console::{ask::Ask, failure::Failure};
 
 /// Somebody who answers as was written down before.
 #[derive(Default)]

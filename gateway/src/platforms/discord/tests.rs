@@ -10,7 +10,8 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::{
-    cli::{Failure, Script, SecretPlace, nowhere, read},
+    console::{failure::Failure, secret::SecretPlace},
+    cli::{Script, nowhere, read},
     platforms::bot::{Connected, Given},
     wiring::{
         remarks,

@@ -13,7 +13,7 @@ use url::Url;
 
 use super::{check, introduction};
 use crate::{
-    cli::{Ask, Failure, Read, SecretPlace, capital, is_empty, printable, toml_text},
+    console::{ask::Ask, failure::Failure, output::{capital, printable}, secret::{Read, SecretPlace, is_empty}, toml::toml_text},
     platforms::{Account, CheckError, Setup},
     wiring,
 };
@@ -285,7 +285,7 @@ fn ask_people(asked: &mut dyn Ask) -> Result<Vec<String>, Failure> {
 /// Where the homeserver of an account is: where its server says, or at the server itself.
 async fn homeserver_of(user: &str) -> Result<Url, Failure> {
     let server = user.split_once(':').map_or(user, |(_, server)| server);
-    let http = wiring::http_client().context("cannot ask for the homeserver")?;
+    let http = client::http_client().context("cannot ask for the homeserver")?;
     if let Some(url) = rejoinder_matrix::discover(&http, server).await {
         return Ok(url);
     }
@@ -298,7 +298,7 @@ async fn try_out(homeserver: &Url, user: &str, proof: &Proof) -> Result<Checked,
         Read::Missing(why) => return Ok(Checked::Unsure(why)),
     };
     let login = if proof.is_token { Login::AccessToken(secret) } else { Login::Password(secret) };
-    let http = wiring::http_client().context("cannot ask the homeserver")?;
+    let http = client::http_client().context("cannot ask the homeserver")?;
     Ok(match check(&http, homeserver, user, &login).await {
         Ok(account) if account.user != user => {
             Checked::Wrong(format!("the {} is that of {}", proof.name(), printable(&account.user)))

@@ -10,7 +10,8 @@ use tokio::net::TcpListener;
 
 use super::init::Given;
 use super::*;
-use crate::cli::{Failure, Script, nowhere, read};
+use crate::console::failure::Failure;
+use crate::cli::{Script, nowhere, read};
 use crate::{
     platforms::Account,
     wiring::{

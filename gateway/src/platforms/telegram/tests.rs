@@ -8,7 +8,8 @@ use rejoinder_core::Timestamp;
 
 use super::*;
 use crate::{
-    cli::{Failure, Script, SecretPlace, Verdict, nowhere, read},
+    console::{failure::Failure, finding::Verdict, secret::SecretPlace},
+    cli::{Script, nowhere, read},
     platforms::bot::{Connected, Given},
     wiring::{
         remarks,

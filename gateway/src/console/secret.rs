@@ -8,8 +8,8 @@ use std::{
 use anyhow::Context;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{Failure, toml_text};
-use crate::{gateway, secrets};
+use super::{failure::Failure, toml::toml_text};
+use crate::secrets;
 
 /// Where a secret is.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl SecretPlace {
     /// When that fails.
     pub(crate) fn keep(&self) -> Result<(), Failure> {
         let Self::Typed(secret, path) = self else { return Ok(()) };
-        let kept = path.parent().map_or(Ok(()), gateway::make_private_dir).map_err(anyhow::Error::new);
+        let kept = path.parent().map_or(Ok(()), secrets::make_private_dir).map_err(anyhow::Error::new);
         kept?;
         Ok(secrets::keep(path, secret).with_context(|| format!("cannot write {}", path.display()))?)
     }

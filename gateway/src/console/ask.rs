@@ -8,7 +8,7 @@ use std::{
 use anyhow::Context;
 use secrecy::SecretString;
 
-use super::{Failure, output};
+use super::{failure::Failure, output};
 
 /// Somebody who is asked.
 pub(crate) trait Ask {

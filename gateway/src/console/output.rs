@@ -5,13 +5,13 @@ use std::io::{self, Write};
 use anyhow::Context;
 use serde::Serialize;
 
-use super::Failure;
+use super::failure::Failure;
 
 /// Prints `text` and a line break.
 ///
 /// # Errors
 /// When standard output is closed or full.
-pub(super) fn print(text: impl AsRef<str>) -> Result<(), Failure> {
+pub(crate) fn print(text: impl AsRef<str>) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     let text = text.as_ref();
     let printed =
@@ -23,12 +23,12 @@ pub(super) fn print(text: impl AsRef<str>) -> Result<(), Failure> {
 ///
 /// # Errors
 /// As [`print()`].
-pub(super) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     print(serde_json::to_string_pretty(value).context("cannot print this as JSON")?)
 }
 
 /// Whether somebody has seen enough, and closed our standard output (`| head`).
-pub(super) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn capital(words: &str) -> String {
 }
 
 /// Columns as wide as what stands in them; the last one is as long as it is.
-pub(super) fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> String {
+pub(crate) fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]]) -> String {
     let mut widths = heads.map(|head| head.chars().count());
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {

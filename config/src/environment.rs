@@ -1,0 +1,64 @@
+//! What a configuration is read with beside its file: variables and folders.
+
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+    fmt,
+    path::{Path, PathBuf},
+};
+
+/// The file's name, in the working directory and in the user's configuration directory.
+pub(crate) const FILE_NAME: &str = "rejoinder.toml";
+
+/// The environment variables that a configuration is read with. `Debug` shows no values.
+#[derive(Clone, Default)]
+pub struct Environment(pub(crate) BTreeMap<String, OsString>);
+
+impl Environment {
+    /// This process's.
+    #[must_use]
+    pub fn of_process() -> Self {
+        std::env::vars_os().collect()
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&OsStr> {
+        self.0.get(name).map(OsString::as_os_str)
+    }
+
+    /// The value of `name`, where it is set to something.
+    pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
+        self.get(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+    }
+
+    /// Where a user's own configuration is: `rejoinder/rejoinder.toml` in `$XDG_CONFIG_HOME` or
+    /// `~/.config`. `None` when neither is known.
+    #[must_use]
+    pub fn user_config_file(&self) -> Option<PathBuf> {
+        let dir = self
+            .path("XDG_CONFIG_HOME")
+            .filter(|dir| dir.is_absolute())
+            .or_else(|| Some(self.path("HOME")?.join(".config")))?;
+        Some(dir.join("rejoinder").join(FILE_NAME))
+    }
+}
+
+/// Names that are not UTF-8 are left out: no setting has one.
+impl<N: Into<OsString>, V: Into<OsString>> FromIterator<(N, V)> for Environment {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(variables: I) -> Self {
+        let variables = variables.into_iter();
+        Self(variables.filter_map(|(name, value)| Some((name.into().into_string().ok()?, value.into()))).collect())
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// What values are read with, beside the tree.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) environment: &'a Environment,
+    pub(crate) working_dir: &'a Path,
+    pub(crate) config_dir: &'a Path,
+}
