@@ -11,8 +11,9 @@ use crate::{
     boxed::Boxed,
     check::Section,
     key::Key,
+    names::{list, nearest},
     node::{Node, Table},
-    names::{list, nearest}, read::Reader,
+    read::Reader,
     read::entries,
 };
 

@@ -14,9 +14,10 @@ use crate::{
     boxed::Boxed,
     check::{Checks, Section},
     key::Key,
+    names::{list, nearest},
     node::Node,
     people::People,
-    names::{list, nearest}, read::Reader,
+    read::Reader,
     read::entries,
 };
 

@@ -4,9 +4,9 @@ use std::{collections::BTreeSet, fmt};
 
 use crate::{
     key::Key,
+    names::hint,
     node::Node,
     problem::{Place, Problem},
-    names::hint,
 };
 
 /// A table of the configuration.

@@ -13,8 +13,8 @@ use serde::{
 
 use crate::{
     check::{Checks, Names, Section},
-    key::Key,
     environment::Surroundings,
+    key::Key,
     names::{list, nearest, one_of, unknown},
     node::{Node, Value},
     problem::{Place, Problem},

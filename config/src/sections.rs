@@ -7,12 +7,12 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{
     Admin, Agent, Build, Channels, Environment, Guard, Log, Outbox, Routing, Server, Store,
     check::{Names, Section},
-    key::Key,
     environment::Surroundings,
+    key::Key,
+    names::{list, unknown},
     node::{Node, Table, Value},
     problem::{Place, Problem},
-    names::{list, unknown}, read::Reader,
-    text::{NAME_RULE, is_name},
+    read::Reader,
 };
 
 /// Everything that can be configured, checked.

@@ -30,8 +30,12 @@ pub(crate) trait Kind: Sync {
     ///
     /// # Errors
     /// When its section cannot be used.
-    fn build(&self, name: &AgentName, agent: &Agent, materials: &Materials<'_>)
-    -> Result<Arc<dyn AgentRuntime>, WiringError>;
+    fn build(
+        &self,
+        name: &AgentName,
+        agent: &Agent,
+        materials: &Materials<'_>,
+    ) -> Result<Arc<dyn AgentRuntime>, WiringError>;
 
     /// What whoever starts a gateway is told where such an agent is the default.
     fn remark(&self) -> Option<&'static str> {

@@ -19,8 +19,8 @@ pub use self::{
 use crate::{
     check::{Checks, Section},
     duration::{self, HOUR},
-    number,
     names::hint,
+    number,
 };
 
 /// Deadlines, the fallback ladder and the words that people see.

@@ -6,7 +6,7 @@ use rejoinder_guard::{Effect, Event, Expectation, Obligation, Policy, Timestamp}
 
 use crate::{
     addresses::Addresses,
-    commands,
+    commands::stranger::STRANGER,
     ledger::trigger::Run,
     model::{
         conversation::ConversationRef,

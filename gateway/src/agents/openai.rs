@@ -10,8 +10,8 @@ use reqwest::Client;
 
 use super::Kind;
 use crate::{
-    console::finding::Finding,
     client::CHECK_TIMEOUT,
+    console::finding::Finding,
     materials::{Materials, WiringError},
 };
 

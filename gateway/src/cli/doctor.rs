@@ -19,9 +19,12 @@ use serde::Serialize;
 use self::data::Database;
 use super::Global;
 use crate::{
-    client,
-    console::{failure::Failure, finding::{Finding, Verdict}, output},
-    agents,
+    agents, client,
+    console::{
+        failure::Failure,
+        finding::{Finding, Verdict},
+        output,
+    },
     platforms::{self, Patient},
     wiring,
 };

@@ -22,14 +22,14 @@ use url::Url;
 pub(crate) use self::script::{Script, nowhere, read};
 use super::Global;
 use crate::{
+    client,
     console::{
         ask::{Ask, Terminal},
         failure::Failure,
         output,
-        secret::{SecretPlace, variable},
         toml::toml_text,
     },
-    client, platforms::{self, Account, Platform, Setup},
+    platforms::{self, Account, Platform, Setup},
 };
 
 /// The variable that many programs take the key from.

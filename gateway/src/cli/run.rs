@@ -21,9 +21,10 @@ use super::Global;
 use crate::{
     console::{failure::Failure, output},
     gateway::{Gateway, Notes, Setup},
-    logging, open_files,
-    platforms::Told,
+    logging,
     materials::Shown,
+    open_files,
+    platforms::Told,
     wiring,
 };
 

@@ -28,10 +28,10 @@ impl Verdict {
 pub(crate) struct Finding {
     pub(crate) verdict: Verdict,
     /// `config`, `data`, `database`, `gateway`, an agent (`agents.main`) or a channel (`webhook.siri`).
-    about: String,
-    what: String,
+    pub(crate) about: String,
+    pub(crate) what: String,
     /// What to do about it.
-    advice: Option<String>,
+    pub(crate) advice: Option<String>,
 }
 
 impl Finding {

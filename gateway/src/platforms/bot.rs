@@ -15,8 +15,14 @@ use url::Url;
 
 use super::{Account, CheckError, Setup};
 use crate::{
-    console::{ask::Ask, failure::Failure, output::{capital, printable}, secret::{Read, SecretPlace, is_empty, variable}, toml::toml_text},
-    wiring,
+    client,
+    console::{
+        ask::Ask,
+        failure::Failure,
+        output::{capital, printable},
+        secret::{Read, SecretPlace, is_empty, variable},
+        toml::toml_text,
+    },
 };
 
 /// A platform on which bots have tokens.

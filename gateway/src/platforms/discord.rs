@@ -16,8 +16,8 @@ use super::{
     remarks_on_people,
 };
 use crate::{
-    console::{finding::Finding, output::printable},
     client::CHECK_TIMEOUT,
+    console::{finding::Finding, output::printable},
     materials::{Materials, WiringError},
 };
 

@@ -15,10 +15,10 @@ use super::{
     remarks_on_people,
 };
 use crate::{
-    console::{finding::Finding, output::printable},
-    time::rfc3339,
     client::CHECK_TIMEOUT,
+    console::{finding::Finding, output::printable},
     materials::{Materials, WiringError},
+    time::rfc3339,
 };
 
 pub(super) struct Telegram;

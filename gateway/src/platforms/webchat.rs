@@ -30,7 +30,8 @@ impl Platform for Webchat {
                 Some((token, shown)) => (Access::Token(token), Some(shown)),
                 None => (Access::Loopback, None),
             };
-            let public_origin = materials.config.server.public_url.as_ref().map(|url| url.origin().ascii_serialization());
+            let public_origin =
+                materials.config.server.public_url.as_ref().map(|url| url.origin().ascii_serialization());
             chats.push(Arc::new(WebchatAdapter::new(WebchatSettings {
                 name: name.to_owned(),
                 section: section.clone(),

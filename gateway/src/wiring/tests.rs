@@ -1,5 +1,5 @@
 use rejoinder_config::{Environment, Options};
-use rejoinder_core::{Cause, Rung};
+use rejoinder_core::{Cause, ChannelId, Rung};
 
 use super::*;
 
@@ -15,7 +15,7 @@ pub(crate) fn config(text: &str) -> Config {
 pub(crate) fn parts(text: &str) -> Result<Parts, WiringError> {
     let (config, folder) = (config(text), tempfile::tempdir().unwrap());
     let clock: SharedClock = Arc::new(rejoinder_core::SystemClock);
-    Wiring::new(&config, folder.path(), Tokens::Make, &clock, &HashMap::new())?.parts()
+    super::parts(&Materials::new(&config, folder.path(), Tokens::Make, &clock, &HashMap::new())?)
 }
 
 const CHANNELS: &str = r#"

@@ -18,7 +18,6 @@ use rejoinder_store::{OpenError, SqliteStore};
 use crate::console::finding::Finding;
 use rustix::fs::{Access, access, statvfs};
 
-
 const ABOUT: &str = "data";
 const ABOUT_DATABASE: &str = "database";
 

@@ -10,8 +10,8 @@ use tokio::net::TcpListener;
 
 use super::*;
 use crate::{
-    console::{failure::Failure, secret::SecretPlace},
     cli::{Script, nowhere, read},
+    console::{failure::Failure, secret::SecretPlace},
     platforms::bot::{Connected, Given},
     wiring::{
         remarks,

@@ -13,9 +13,15 @@ use url::Url;
 
 use super::{check, introduction};
 use crate::{
-    console::{ask::Ask, failure::Failure, output::{capital, printable}, secret::{Read, SecretPlace, is_empty}, toml::toml_text},
+    client,
+    console::{
+        ask::Ask,
+        failure::Failure,
+        output::{capital, printable},
+        secret::{Read, SecretPlace, is_empty},
+        toml::toml_text,
+    },
     platforms::{Account, CheckError, Setup},
-    wiring,
 };
 
 /// What is asked of an account.

@@ -10,8 +10,8 @@ use tokio::net::TcpListener;
 
 use super::init::Given;
 use super::*;
-use crate::console::failure::Failure;
 use crate::cli::{Script, nowhere, read};
+use crate::console::failure::Failure;
 use crate::{
     platforms::Account,
     wiring::{

@@ -8,8 +8,8 @@ use rejoinder_core::Timestamp;
 
 use super::*;
 use crate::{
-    console::{failure::Failure, finding::Verdict, secret::SecretPlace},
     cli::{Script, nowhere, read},
+    console::{failure::Failure, finding::Verdict, secret::SecretPlace},
     platforms::bot::{Connected, Given},
     wiring::{
         remarks,
