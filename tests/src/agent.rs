@@ -13,6 +13,7 @@ use axum::{
     extract::State,
     http::{Response, StatusCode, header},
     routing::post,
+    serve::ListenerExt,
 };
 use futures_util::stream;
 use rejoinder_core::{
@@ -144,6 +145,8 @@ impl ScriptedAgent {
         let port = listener.local_addr().expect("the listener has an address").port();
         let shared = Arc::new(Shared { decide: Box::new(decide), calls: Mutex::default() });
         let router = Router::new().route("/v1/chat/completions", post(complete)).with_state(Arc::clone(&shared));
+        // What is written in pieces is not held back for a moment between them.
+        let listener = listener.tap_io(|connection| connection.set_nodelay(true).expect("a connection"));
         tokio::spawn(async move { axum::serve(listener, router).await });
         Self { port, shared }
     }

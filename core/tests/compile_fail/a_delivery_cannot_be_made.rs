@@ -1,12 +1,12 @@
 //! An adapter is given deliveries; it makes none.
 
-use rejoinder_core::{Action, ConversationRef, Delivery, DeliveryId};
+use rejoinder_core::{Action, ConversationRef, Delivery, DeliveryId, TurnId};
 
-fn forge(id: DeliveryId, conversation: ConversationRef) -> Delivery {
+fn forge(id: DeliveryId, turn: TurnId, conversation: ConversationRef) -> Delivery {
     Delivery {
         id,
         conversation,
-        turn: None,
+        turn,
         part: 1,
         parts: 1,
         via: None,
