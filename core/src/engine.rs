@@ -69,6 +69,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the store cannot be read or written.
+    #[expect(clippy::too_many_lines, reason = "one list of who is given what: it reads best in one piece")]
     pub async fn start(parts: Parts) -> Result<Self, StoreError> {
         let Parts { store, clock, channels: adapters, agents, settings } = parts;
         let names: Vec<ChannelId> = adapters.iter().map(|adapter| adapter.channel().clone()).collect();

@@ -49,6 +49,6 @@ pub(crate) fn route(event: &InboundEvent, settings: &Settings) -> Route {
         }
     };
     let command = commands::find(&event.text).filter(|_| expectation == Expectation::Answer);
-    let handler = command.map_or_else(|| Handler::Agent(settings.agent(channel).clone()), |command| command.handler());
+    let handler = command.map_or_else(|| Handler::Agent(settings.agent(channel).clone()), commands::Command::handler);
     Route::To { handler, expectation }
 }

@@ -57,7 +57,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         let references = modules.references();
         counted += modules.len();
         if arguments.arrows {
-            references.iter().for_each(|arrow| println!("{name}: {} -> {} ({})", arrow.from, arrow.to, arrow.what));
+            for Reference { from, to, what, .. } in &references {
+                println!("{name}: {from} -> {to} ({what})");
+            }
         }
         problems.extend(circles::problems(name, &references));
         if name == "rejoinder-core" {
@@ -68,7 +70,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         println!("{} crates, {counted} modules: every dependency runs one way.", CRATES.len());
         return Ok(());
     }
-    problems.iter().for_each(|problem| println!("{problem}"));
+    for problem in &problems {
+        println!("{problem}");
+    }
     bail!("{} of the layers' rules are broken", problems.len())
 }
 

@@ -200,7 +200,7 @@ impl Matrix {
         let Content { choices, chooser, .. } = content.clone();
         let buttons = content::buttons(&choices);
         let turn = place.delivery.turn();
-        let asks = (!choices.is_empty()).then(|| Asked { turn, choices, chooser, is_closed: false });
+        let asks = (!choices.is_empty()).then_some(Asked { turn, choices, chooser, is_closed: false });
         let known = Known {
             sender: place.session.me().to_owned(),
             text: words["body"].as_str().unwrap_or_default().to_owned(),

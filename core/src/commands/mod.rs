@@ -15,8 +15,9 @@ use std::sync::Arc;
 
 use rejoinder_guard::{Event, Outcome, Reply, SignalKind};
 
+pub(crate) use self::command::Command;
 pub use self::command::CommandHelp;
-use self::command::{Answer, Call, Command};
+use self::command::{Answer, Call};
 use crate::{
     ledger::{
         Ledger,

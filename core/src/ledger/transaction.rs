@@ -199,15 +199,14 @@ impl<'a> Transaction<'a> {
 
     fn start_run(&mut self, turn: &mut TurnRecord, agent: Option<String>, attempt: u32) -> Run {
         turn.runs += 1;
-        let handler = match agent {
-            Some(agent) => Handler::Agent(agent.into()),
-            None => {
-                let handler = self.terms.handler_of(turn);
-                if handler != turn.handler {
-                    self.remark(turn.id, "rerouted", handler.to_string());
-                }
-                handler
+        let handler = if let Some(agent) = agent {
+            Handler::Agent(agent.into())
+        } else {
+            let handler = self.terms.handler_of(turn);
+            if handler != turn.handler {
+                self.remark(turn.id, "rerouted", handler.to_string());
             }
+            handler
         };
         let (number, owner) = (turn.runs, self.terms.owner);
         self.transition.runs_started.push(RunStart {

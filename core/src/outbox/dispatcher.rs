@@ -104,11 +104,10 @@ impl Dispatcher {
             // A panic (an adapter's, in what should be pure) must not leave the conversation without a lane.
             let looked = AssertUnwindSafe(self.look(conversation)).catch_unwind().await;
             let pause = match looked {
-                Ok(Ok(Next::Again)) => continue,
                 Ok(Ok(Next::Wait(pause))) => pause,
                 // Whoever opens the lane from here on opens a new one, or is seen.
                 Ok(Ok(Next::End)) if self.lanes.close(conversation) => return,
-                Ok(Ok(Next::End)) => continue,
+                Ok(Ok(Next::Again | Next::End)) => continue,
                 Ok(Err(error)) => {
                     warn!(%conversation, %error, "cannot store how a delivery goes, trying again");
                     STORE_PAUSE
@@ -148,14 +147,15 @@ impl Dispatcher {
                 return Ok(Next::End);
             }
             let _place = match (place.take(), self.on_their_way.get(&delivery.conversation.channel)) {
-                (None, Some(places)) => match places.try_acquire() {
-                    Ok(place) => Some(place),
-                    Err(_) => {
+                (None, Some(places)) => {
+                    if let Ok(place) = places.try_acquire() {
+                        Some(place)
+                    } else {
                         place = places.acquire().await.ok();
                         // Something else may be next by now.
                         continue;
                     }
-                },
+                }
                 (place, _) => place,
             };
             return self.send(delivery, now).await;

@@ -46,7 +46,7 @@ impl Modules {
     pub(super) fn read(folder: &Path) -> Result<Self> {
         let root = ["lib.rs", "main.rs"].map(|name| folder.join(name)).into_iter().find(|file| file.exists());
         let mut modules = BTreeMap::new();
-        read(&root.with_context(|| format!("{} has no root", folder.display()))?, folder, Vec::new(), &mut modules)?;
+        read(&root.with_context(|| format!("{} has no root", folder.display()))?, folder, &[], &mut modules)?;
         Ok(Self(modules))
     }
 
@@ -86,10 +86,10 @@ impl Modules {
     }
 }
 
-fn read(file: &Path, folder: &Path, path: Names, modules: &mut BTreeMap<Names, Module>) -> Result<()> {
+fn read(file: &Path, folder: &Path, path: &[String], modules: &mut BTreeMap<Names, Module>) -> Result<()> {
     let text = fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
     let parsed = syn::parse_file(&text).with_context(|| format!("{} is not Rust", file.display()))?;
-    let mut reader = Reader { path: &path, module: Module::default(), files: Vec::new() };
+    let mut reader = Reader { path, module: Module::default(), files: Vec::new() };
     reader.visit_file(&parsed);
     let Reader { mut module, files, .. } = reader;
     // Paths that begin with an imported name lead on from where that was imported from.
@@ -103,14 +103,14 @@ fn read(file: &Path, folder: &Path, path: Names, modules: &mut BTreeMap<Names, M
     let absolute = absolute.into_iter().map(|used| used[1..].to_vec());
     let used = absolute.chain(relative.iter().map(leads_on)).filter(|used| !used.is_empty()).collect();
     module.used = used;
-    modules.insert(path.clone(), module);
+    modules.insert(path.to_vec(), module);
     for (name, given) in files {
         let inner = folder.join(&name);
         let candidates = [folder.join(format!("{name}.rs")), inner.join("mod.rs")];
         let file: Option<PathBuf> =
             given.map(|given| folder.join(given)).or_else(|| candidates.into_iter().find(|file| file.exists()));
         let file = file.with_context(|| format!("the module {name} has no file in {}", folder.display()))?;
-        read(&file, &inner, path.iter().cloned().chain([name]).collect(), modules)?;
+        read(&file, &inner, &[path, &[name]].concat(), modules)?;
     }
     Ok(())
 }
@@ -148,7 +148,7 @@ impl Reader<'_> {
             UseTree::Group(group) => group.items.iter().for_each(|tree| self.import(tree, before, is_passed_on)),
             UseTree::Name(name) if name.ident == "self" => self.imported(before, before.last().cloned(), is_passed_on),
             UseTree::Name(name) => {
-                self.imported(&with(name.ident.to_string()), Some(name.ident.to_string()), is_passed_on)
+                self.imported(&with(name.ident.to_string()), Some(name.ident.to_string()), is_passed_on);
             }
             UseTree::Rename(rename) => {
                 self.imported(&with(rename.ident.to_string()), Some(rename.rename.to_string()), is_passed_on);
