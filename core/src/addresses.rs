@@ -49,6 +49,11 @@ impl Addresses {
         self.known.insert(address.clone(), conversation);
     }
 
+    /// Has the store asked again.
+    pub(crate) fn forget(&self, address: &ConversationRef) {
+        self.known.remove(address);
+    }
+
     /// A chat has another id now. Rows that wait may belong to another conversation since, and are looked for.
     pub(crate) fn moved(&self, from: &ConversationRef, chat: &str) {
         let is_concerned = |address: &ConversationRef| {

@@ -15,10 +15,14 @@ create table conversations (
     thread text not null,           -- '' where there is none
     session_id blob                 -- the current one; null until something was said there
         references sessions (id) deferrable initially deferred,
-    created_at integer not null
+    created_at integer not null,
+    -- An older conversation whose chat moved to where this one is: what was accepted in this one ends here, what comes
+    -- next belongs to the older one.
+    succeeded_by blob references conversations (id)
 ) strict, without rowid;
 
-create unique index conversations_by_address on conversations (channel, chat, thread);
+create unique index conversations_by_address on conversations (channel, chat, thread) where succeeded_by is null;
+create index conversations_succeeded on conversations (channel, chat, thread) where succeeded_by is not null;
 -- A session and its conversation refer to each other, so one of them is checked at the commit. For each
 -- new session SQLite then looks for the conversations that wait for it.
 create index conversations_by_session on conversations (session_id);

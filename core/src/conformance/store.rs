@@ -78,7 +78,7 @@ macro_rules! store_conformance {
             what_continues_too_late_is_a_turn_of_its_own
             what_continues_a_command_is_kept
             a_chat_that_moves_takes_everything_along
-            a_chat_that_moves_to_one_that_is_known_becomes_one_with_it
+            a_chat_that_moves_to_one_that_is_known_is_gone_on_with_as_the_older
             a_delivery_can_be_given_something_else_to_do
             a_change_needs_the_expected_version
             of_64_that_race_for_a_turn_one_wins

@@ -29,6 +29,7 @@ use crate::{
         store::{
             Store, StoreError,
             accept::{CursorMove, NewEvent, Stored},
+            transition::RunEnd,
         },
     },
     scheduler::{Scheduler, slots::Slot},
@@ -84,6 +85,8 @@ impl Acceptor {
             Err(error) if is_refusal(&error) && !events.is_empty() => {}
             result => return result,
         }
+        // It may be where they belong that is wrong.
+        events.iter().for_each(|(_, event)| self.addresses.forget(&event.conversation));
         let mut accepted = Vec::with_capacity(events.len());
         for (id, event) in events {
             accepted.push(self.accept_or_note(channel, id, event).await?);
@@ -132,11 +135,7 @@ impl Acceptor {
         cursor: Option<CursorMove>,
     ) -> Result<Vec<Accepted>, IntakeError> {
         let accepted = AssertUnwindSafe(self.accept_all_of(events, cursor)).catch_unwind().await;
-        accepted.unwrap_or_else(|_| {
-            // Whoever came to wait behind it is found again.
-            self.scheduler.slots.fall_behind();
-            Err(StoreError::Failed("accepting it panicked".to_owned()).into())
-        })
+        accepted.unwrap_or_else(|_| Err(StoreError::Failed("accepting it panicked".to_owned()).into()))
     }
 
     async fn accept_all_of(
@@ -189,6 +188,10 @@ impl Acceptor {
     fn act_on(&self, entering: Entering, stored: Stored) -> Accepted {
         let Entering { new: NewEvent { event, turn, .. }, slot, run, .. } = entering;
         count(&event.conversation.channel, &stored);
+        if let EventKind::Moved { chat } = &event.kind {
+            // Also when it was heard of before: the old id may have been used since.
+            self.addresses.moved(&event.conversation, chat);
+        }
         let conversation = match stored {
             Stored::Turn { conversation, .. } => Some(conversation),
             _ => None,
@@ -233,12 +236,7 @@ impl Acceptor {
             }
             (Stored::Duplicate { turn, text, sender }, _) => Accepted::Duplicate { turn, text, sender },
             (Stored::Picked { choice }, _) => Accepted::Picked { choice },
-            (Stored::Kept | Stored::Turn { .. }, _) => {
-                if let EventKind::Moved { chat } = &event.kind {
-                    self.addresses.moved(&event.conversation, chat);
-                }
-                Accepted::Kept
-            }
+            (Stored::Kept | Stored::Turn { .. }, _) => Accepted::Kept,
         }
     }
 
@@ -253,10 +251,13 @@ impl Acceptor {
                 self.lifecycle.work.spawn(async move { commands.perform(id).await });
             }
             // It was stored as running where somebody else may run: its chat has moved meanwhile.
-            (None, Some(_)) => {
+            (None, Some(Run { number, started_at: at, .. })) => {
+                let detail = Some("its chat had moved".to_owned());
+                let end = RunEnd { turn: id, number, at, end: "taken back".to_owned(), detail, usage: None };
                 let ledger = Arc::clone(&self.ledger);
                 self.lifecycle.work.spawn(async move {
-                    ledger.decide_until_stored(&mut turn, Event::TakenBack, Trigger::Event).await;
+                    let trigger = Trigger::RunEnded { end, remark: None };
+                    ledger.decide_until_stored(&mut turn, Event::TakenBack, trigger).await;
                 });
             }
             (None, None) => self.scheduler.slots.enqueue(turn.conversation),

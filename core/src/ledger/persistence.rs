@@ -19,11 +19,17 @@ pub(crate) struct Persistence {
     lifecycle: Lifecycle,
     pauses: Growing,
     rejected: u32,
+    gives_up: bool,
 }
 
 impl Persistence {
     pub(super) const fn new(what: &'static str, turn: TurnId, lifecycle: Lifecycle) -> Self {
-        Self { what, turn, lifecycle, pauses: Growing::along(pauses::STORE), rejected: 0 }
+        Self { what, turn, lifecycle, pauses: Growing::along(pauses::STORE), rejected: 0, gives_up: true }
+    }
+
+    /// Tries for as long as the gateway runs, also when the store can write and does not take it.
+    pub(crate) fn without_end(self) -> Self {
+        Self { gives_up: false, ..self }
     }
 
     /// Waits before the next try; `false` when there is none: the gateway has ended, or the store can write and will not
@@ -31,7 +37,7 @@ impl Persistence {
     pub(crate) async fn tries_again(&mut self, error: &StoreError) -> bool {
         let Self { what, turn, .. } = self;
         self.rejected += u32::from(!matches!(error, StoreError::Unavailable(_)));
-        if self.rejected > MAX_REJECTED {
+        if self.gives_up && self.rejected > MAX_REJECTED {
             error!(%turn, what, %error, "cannot be stored");
             return false;
         }

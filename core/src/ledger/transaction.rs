@@ -237,7 +237,9 @@ impl<'a> Transaction<'a> {
     /// The delivery that the cause is about.
     fn attempted(&self) -> Option<&'a DeliveryRecord> {
         match self.trigger {
-            Trigger::AttemptEnded(ended) => Some(&ended.delivery),
+            Trigger::AttemptEnded(ended) => {
+                Some(&ended.delivery).filter(|_| ended.becomes.state != DeliveryState::Delivered)
+            }
             Trigger::NotAttempted(delivery) => Some(delivery),
             _ => None,
         }

@@ -156,7 +156,7 @@ impl Attempts {
 
     /// Stores what the platform said, for as long as it takes: nobody else knows it.
     pub(crate) async fn end_until_stored(&self, begun: &Begun, result: &Result<Receipt, DeliveryError>) {
-        let mut persistence = self.ledger.persist("how an attempt ended", begun.delivery.turn);
+        let mut persistence = self.ledger.persist("how an attempt ended", begun.delivery.turn).without_end();
         while let Err(error) = self.end(begun, result.clone()).await {
             if !persistence.tries_again(&error).await {
                 return;

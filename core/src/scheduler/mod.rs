@@ -66,10 +66,8 @@ impl Scheduler {
     ) {
         let scheduler = Arc::clone(self);
         self.lifecycle.work.spawn(async move {
-            let slots = Arc::clone(&scheduler.slots);
             if AssertUnwindSafe(async move { run(scheduler).await }).catch_unwind().await.is_err() {
-                error!("working on a turn panicked, it is taken up again");
-                slots.fall_behind();
+                error!("working on a turn panicked: what waits behind it goes on, its deadline ends it");
             }
         });
     }
@@ -192,8 +190,10 @@ impl Scheduler {
                     continue;
                 }
                 let Some(permit) = self.slots.acquire().await else { return Ok(()) };
-                if let Some(slot) = self.slots.take_with(conversation, turn, permit) {
-                    self.run_waiting(slot);
+                match self.slots.take_with(conversation, turn, permit) {
+                    Some(slot) => self.run_waiting(slot),
+                    // Somebody has it by now, and may not know of what waits.
+                    None => self.slots.enqueue(conversation),
                 }
             }
         }

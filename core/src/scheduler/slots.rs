@@ -32,8 +32,8 @@ struct Held {
     more: bool,
 }
 
-/// A conversation's slot. It is given back with [`release`](Self::release); dropped, as a panic does, it is free, and
-/// nobody is told.
+/// A conversation's slot. It is given back with [`release`](Self::release); when it is dropped, as a panic does, the
+/// scheduler looks for rows that wait.
 pub(crate) struct Slot {
     slots: Arc<Slots>,
     conversation: ConversationId,
@@ -41,7 +41,8 @@ pub(crate) struct Slot {
     stop: CancellationToken,
     /// `None` while the slot waits for its time: only a slot with a permit counts against the bound.
     permit: Option<OwnedSemaphorePermit>,
-    is_held: bool,
+    /// Whether rows wait when the slot is given back. Nobody knows until somebody says that there are none.
+    leaves_rows: bool,
 }
 
 impl Slots {
@@ -97,7 +98,7 @@ impl Slots {
         let permit = permit()?;
         let stop = CancellationToken::new();
         vacant.insert(Held { turn, run: 1, stop: stop.clone(), more: false });
-        Some(Slot { slots: Arc::clone(self), conversation, stop, permit, is_held: true })
+        Some(Slot { slots: Arc::clone(self), conversation, stop, permit, leaves_rows: true })
     }
 
     /// Waits for a permit. `None` when the gateway is stopping.
@@ -150,14 +151,9 @@ impl Slots {
 
     /// Ends run `run` of `turn`, if it holds a slot.
     pub(crate) fn stop_run(&self, conversation: ConversationId, turn: TurnId, run: u32) {
-        let is_meant = |held: &Held| (held.turn, held.run) == (turn, run);
         if let Some(held) = self.held.get(&conversation)
-            && is_meant(&held)
+            && (held.turn, held.run) == (turn, run)
         {
-            return held.stop.cancel();
-        }
-        // Two conversations may have become one since the run began, or it is not running.
-        if let Some(held) = self.held.iter().find(|held| is_meant(held)) {
             held.stop.cancel();
         }
     }
@@ -202,22 +198,19 @@ impl Slot {
 
     /// Gives the slot back. Rows that are `left` behind, or that came meanwhile, are the scheduler's to find.
     pub(crate) fn release(mut self, left: bool) {
-        self.is_held = false;
-        let slots = Arc::clone(&self.slots);
-        slots.held.remove_if(&self.conversation, |_, held| {
-            // Said before the slot is free, so that nobody new takes it before those who wait.
-            if held.more || left {
-                slots.fall_behind();
-            }
-            true
-        });
+        self.leaves_rows = left;
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        if self.is_held {
-            self.slots.held.remove(&self.conversation);
-        }
+        let Self { slots, conversation, leaves_rows, .. } = self;
+        slots.held.remove_if(conversation, |_, held| {
+            // Said before the slot is free, so that nobody new takes it before those who wait.
+            if held.more || *leaves_rows {
+                slots.fall_behind();
+            }
+            true
+        });
     }
 }

@@ -140,7 +140,7 @@ impl Worker {
         let typing = (input.capabilities.typing != Support::No)
             .then(|| Typing::start(&self.ephemerals, turn, &input.capabilities, stop));
         let (events, mut said) = RunEvents::channel();
-        let cancel = CancellationToken::new();
+        let cancel = stop.child_token();
         let _cancelled_in_the_end = cancel.clone().drop_guard();
         let mut running = {
             let cancel = cancel.clone();
@@ -164,9 +164,7 @@ impl Worker {
             }
         };
         if matches!(ended, Ended::Stopped) {
-            drafting.pause().await;
-            cancel.cancel();
-            self.let_end(&mut running, &mut said, &mut usage).await;
+            tokio::join!(drafting.pause(), self.let_end(&mut running, &mut said, &mut usage));
         }
         running.abort();
         said.close();

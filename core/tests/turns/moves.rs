@@ -143,7 +143,7 @@ async fn a_deferral_that_stayed_behind_is_paid_in_the_new_chat() {
 
 /// Something is said under the new id before anybody says that it is the same chat.
 #[tokio::test]
-async fn two_conversations_that_turn_out_to_be_one_become_one() {
+async fn two_conversations_that_turn_out_to_be_one_go_on_as_the_older() {
     let gateway = echo().await;
     for text in ["one", "two", "three"] {
         gateway.receives(mention(&old(), text)).await;
@@ -162,10 +162,51 @@ async fn two_conversations_that_turn_out_to_be_one_become_one() {
     assert_eq!(visible.pop().as_deref(), Some("six"));
     visible.sort();
     assert_eq!(visible, ["five", "four", "one", "three", "two"]);
-    let turns = gateway.turns().await;
-    assert!(turns.iter().all(|turn| turn.conversation_id == turns[0].conversation_id));
     let first = gateway.agent("main").runs()[0].turn.session;
     assert_eq!(gateway.agent("main").runs()[5].turn.session, first, "it remembers what was said before");
+    gateway.at_rest().await;
+}
+
+/// What is on its way in the new chat when both become one is sent once.
+#[tokio::test]
+async fn nothing_is_sent_twice_when_two_conversations_become_one() {
+    let gateway = echo().await;
+    gateway.receives(mention(&old(), "one")).await;
+    gateway.advance(secs(1)).await;
+    gateway.receives(mention(&new(), "two")).await;
+    gateway.platform.hold(true);
+    gateway.advance(secs(5)).await;
+
+    moves(&gateway).await;
+    gateway.advance(secs(5)).await;
+    gateway.platform.hold(false);
+    gateway.advance(secs(30)).await;
+
+    let mut visible = [gateway.visible(&old()), gateway.visible(&new())].concat();
+    visible.sort();
+    assert_eq!(visible, ["one", "two"]);
+    gateway.at_rest().await;
+}
+
+/// The old id was used again before somebody said once more that it is the new one.
+#[tokio::test]
+async fn what_comes_late_under_the_old_id_is_answered_in_the_new_chat() {
+    let gateway = echo().await;
+    moves(&gateway).await;
+    gateway.receives(mention(&new(), "one")).await;
+    gateway.receives(mention(&old(), "two")).await;
+    gateway.receives(mention(&old(), "three")).await;
+
+    let mut event = InboundEvent { kind: EventKind::Moved { chat: "new".to_owned() }, ..mention(&old(), "") };
+    event.sender.kind = SenderKind::Ourselves;
+    gateway.intake().accept(event.clone()).await.expect("accepted");
+    gateway.intake().accept(event).await.expect("accepted");
+    gateway.receives(mention(&old(), "four")).await;
+    gateway.advance(secs(60)).await;
+
+    let mut visible = gateway.visible(&new());
+    visible.sort();
+    assert_eq!(visible, ["four", "one", "three", "two"]);
     gateway.at_rest().await;
 }
 

@@ -12,7 +12,6 @@ use crate::{
         delivery::{Action, Content},
         event::{Amends, EventKind, InboundEvent},
         ids::TurnId,
-        stored_delivery::DeliveryState,
         turn::Handler,
     },
     ports::store::{
@@ -252,43 +251,49 @@ pub async fn a_chat_that_moves_takes_everything_along(subject: &mut impl Subject
     assert!(matches!(again, Stored::Duplicate { turn: Some(turn), .. } if turn == waiting.id), "{again:?}");
 }
 
-/// Something was said under the new id before anybody said that it is the same chat: both are one.
-pub async fn a_chat_that_moves_to_one_that_is_known_becomes_one_with_it(subject: &mut impl Subject) {
+/// Something was said under the new id before anybody said that it is the same chat: each ends what it has, and the
+/// older one is gone on with. Nobody who works on one of them is surprised.
+pub async fn a_chat_that_moves_to_one_that_is_known_is_gone_on_with_as_the_older(subject: &mut impl Subject) {
     let store = subject.store();
     let (old, new) = (chat("old"), chat("new"));
     let first = Turn::accept(&*store, said(&old, "1")).await;
     let mut second = Turn::accept(&*store, said(&new, "2")).await;
     done(&*store, Transition { transcript: vec![line(&first, "hello")], ..Transition::default() }).await;
-    done(&*store, deliveries([first.delivery(1, "a"), first.delivery(2, "b")])).await;
-    done(&*store, deliveries([second.delivery(1, "c"), second.delivery(2, "d")])).await;
+    done(&*store, deliveries([first.delivery(1, "a")])).await;
+    done(&*store, deliveries([second.delivery(1, "b")])).await;
 
     assert_eq!(accept_one(&*store, moved(&old, "new", "m")).await, Stored::Kept);
 
-    let mut texts = Vec::new();
-    while let Some(next) = store.next_delivery(first.conversation).await.expect("deliveries are read") {
-        let Action::Send { content: Content { text, .. }, .. } = &next.action else { panic!("it is sent") };
-        texts.push(text.clone());
-        let delivered = DeliveryChange { state: DeliveryState::Delivered, ..DeliveryChange::of(&next) };
-        done(&*store, Transition { delivery_changes: vec![delivered], ..Transition::default() }).await;
+    for turn in [&first, &second] {
+        let next = store.next_delivery(turn.conversation).await.expect("deliveries are read").expect("one waits");
+        assert_eq!((next.turn, next.conversation), (turn.id, new.clone()));
+        assert_eq!(event(&*store, turn.id).await.conversation, new);
     }
-    // Each chat's own order is kept.
-    let place = |text: &str| texts.iter().position(|one| one == text);
-    assert_eq!(texts.len(), 4);
-    assert!(place("a") < place("b") && place("c") < place("d"), "{texts:?}");
-
     let waiting = store.waiting(None, 10).await.expect("turns are read");
-    assert_eq!(waiting.len(), 1, "{waiting:?}");
-    assert_eq!((waiting[0].turn, waiting[0].conversation), (first.id, first.conversation));
+    assert_eq!(waiting.iter().map(|waiting| waiting.turn).collect::<Vec<_>>(), [first.id, second.id]);
     let open = store.open_turns(first.conversation).await.expect("turns are read");
-    assert_eq!(open, [first.id, second.id]);
-    assert_eq!(store.address(second.conversation).await.expect("conversations are read"), None);
-    // Whoever knows the turn by the conversation that is gone reads it again.
+    assert_eq!(open, [first.id, second.id], "a stop reaches both");
     let begin = second.on(rejoinder_guard::Event::Begin, 1);
-    assert_eq!(store.commit(begin).await.expect("it is looked at"), Commit::Conflict);
+    assert_eq!(store.commit(begin).await.expect("it is looked at"), Commit::Done);
     let later = accept_one(&*store, new_turn(said(&new, "3"))).await;
     let conversation = first.conversation;
     assert_eq!(later, Stored::Turn { conversation, session: first.session, has_history: true });
-    assert!(matches!(accept_one(&*store, new_turn(said(&old, "4"))).await, Stored::Turn { .. }), "the old id is free");
+
+    // The old id is free; whoever says that it is the new one says so of whatever came there since.
+    let third = Turn::accept(&*store, said(&old, "4")).await;
+    assert!(![first.conversation, second.conversation].contains(&third.conversation));
+    assert!(matches!(accept_one(&*store, moved(&old, "new", "m")).await, Stored::Duplicate { .. }));
+    assert_eq!(event(&*store, third.id).await.conversation, new);
+    let at = async |address: &ConversationRef| store.conversation(address).await.expect("conversations are read");
+    assert_eq!((at(&old).await, at(&new).await), (None, Some(first.conversation)));
+
+    // And on to a third place, all of them.
+    assert_eq!(accept_one(&*store, moved(&new, "third", "n")).await, Stored::Kept);
+    for turn in [&first, &second, &third] {
+        let address = store.address(turn.conversation).await.expect("conversations are read");
+        assert_eq!(address, Some(chat("third")));
+        assert_eq!(event(&*store, turn.id).await.conversation, chat("third"));
+    }
 }
 
 /// Words that cannot be put where they were meant to go are sent by themselves.

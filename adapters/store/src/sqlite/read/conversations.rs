@@ -10,7 +10,7 @@ pub(in crate::sqlite) async fn conversation(
     pool: &SqlitePool,
     address: &ConversationRef,
 ) -> Result<Option<ConversationId>, StoreError> {
-    let sql = "select id from conversations where channel = ? and chat = ? and thread = ?";
+    let sql = "select id from conversations where channel = ? and chat = ? and thread = ? and succeeded_by is null";
     let row = sqlx::query(sql)
         .bind(address.channel.as_str())
         .bind(&*address.chat)

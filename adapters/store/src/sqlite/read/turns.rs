@@ -107,7 +107,9 @@ pub(in crate::sqlite) async fn open_turns(
 ) -> Result<Vec<TurnId>, StoreError> {
     let sql = "
         select turn_id from obligations
-        where conversation_id = ? and ended_at is null order by turn_id";
+        where ended_at is null and conversation_id in (
+            select ?1 union select id from conversations where succeeded_by = ?1)
+        order by turn_id";
     let rows = sqlx::query(sql).bind(conversation.as_uuid()).fetch_all(pool).await.map_err(store_error)?;
     rows.iter().map(|row| row.id("turn_id")).collect()
 }

@@ -49,7 +49,7 @@ pub(in crate::sqlite) async fn views(
         cross join turns as t on t.conversation_id = c.id
         cross join obligations as o on o.turn_id = t.id
         cross join events as e on e.id = t.event_id
-        where c.channel = ? and c.chat = ? and c.thread = ? and t.id < ?
+        where c.channel = ? and c.chat = ? and c.thread = ? and c.succeeded_by is null and t.id < ?
         order by t.id desc
         limit ?"
     );

@@ -88,34 +88,29 @@ async fn find(connection: &mut SqliteConnection, event: &InboundEvent) -> Result
 }
 
 /// Lets the conversations of a chat, one for each thread, go on under its new id.
+///
+/// Where something was said under the new id before, there are two conversations in one place. Both end what they have:
+/// whoever works on one of them, here or in the process, knows it by its id. The older one is gone on with.
 async fn move_chat(connection: &mut SqliteConnection, from: &ConversationRef, to: &str) -> Result<(), StoreError> {
-    let sql = "
-        select c.id, n.id as new_id from conversations as c
-        left join conversations as n on n.channel = c.channel and n.chat = ? and n.thread = c.thread
-        where c.channel = ? and c.chat = ?";
-    let query = sqlx::query(sql).bind(to).bind(from.channel.as_str()).bind(&*from.chat);
-    for row in query.fetch_all(&mut *connection).await.map_err(store_error)? {
-        let id: Uuid = row.try_get("id").map_err(store_error)?;
-        let new: Option<Uuid> = row.try_get("new_id").map_err(store_error)?;
-        // Something was said under the new id before we heard of it: both are one, which goes on as the older one.
-        let both: &[&'static str] = &[
-            "update turns set conversation_id = ?1 where conversation_id = ?2",
-            // Whoever works on one of them knows it by the id that goes, and reads again.
-            "update obligations set conversation_id = ?1, version = version + 1 where conversation_id = ?2",
-            "update deliveries set conversation_id = ?1,
-                seq = seq + (select coalesce(max(d.seq), 0) from deliveries as d where d.conversation_id = ?1)
-            where conversation_id = ?2",
-            "update sessions set conversation_id = ?1 where conversation_id = ?2",
-            "delete from conversations where id = ?2",
-        ];
-        let moved = "update conversations set chat = ?3 where id = ?1";
-        let events = "
-            update events set chat = ?3
-            where id in (select event_id from turns where conversation_id = ?1)";
-        for sql in both.iter().filter(|_| new.is_some()).chain([&moved, &events]) {
-            let query = sqlx::query(*sql).bind(id).bind(new).bind(to);
-            query.execute(&mut *connection).await.map_err(store_error)?;
-        }
+    for sql in [
+        "update conversations set succeeded_by = (
+            select min(c.id) from conversations as c
+            where c.channel = ?1 and c.chat in (?2, ?3) and c.thread = conversations.thread and c.succeeded_by is null)
+        where channel = ?1 and chat in (?2, ?3) and succeeded_by is null and exists (
+            select 1 from conversations as c
+            where c.channel = ?1 and c.chat in (?2, ?3) and c.thread = conversations.thread and c.succeeded_by is null
+                and c.id < conversations.id)",
+        "update events set chat = ?3 where id in (
+            select t.event_id from conversations as c cross join turns as t on t.conversation_id = c.id
+            where c.channel = ?1 and c.chat = ?2 and c.succeeded_by is null)",
+        "update events set chat = ?3 where id in (
+            select t.event_id from conversations as c cross join turns as t on t.conversation_id = c.id
+            where c.channel = ?1 and c.chat = ?2 and c.succeeded_by is not null)",
+        "update conversations set chat = ?3 where channel = ?1 and chat = ?2 and succeeded_by is null",
+        "update conversations set chat = ?3 where channel = ?1 and chat = ?2 and succeeded_by is not null",
+    ] {
+        let query = sqlx::query(sql).bind(from.channel.as_str()).bind(&*from.chat).bind(to);
+        query.execute(&mut *connection).await.map_err(store_error)?;
     }
     Ok(())
 }

@@ -205,14 +205,15 @@ static SELECT_DUPLICATES: Statement = Statement::new(
 static SELECT_PLACES: Statement = Statement::new(
     "with r (number, channel, chat, thread) as ({rows})
     select r.number, c.id, c.session_id, exists (select 1 from transcript as t where t.session_id = c.session_id)
-    from r cross join conversations as c on c.channel = r.channel and c.chat = r.chat and c.thread = r.thread",
+    from r cross join conversations as c on c.channel = r.channel and c.chat = r.chat and c.thread = r.thread
+        and c.succeeded_by is null",
 );
 
 static OPEN_CONVERSATIONS: Statement = Statement::new(
     "with r (id, channel, chat, thread, session_id, created_at) as ({rows})
     insert into conversations (id, channel, chat, thread, session_id, created_at)
     select * from r where id is not null
-    on conflict (channel, chat, thread) do update set session_id = excluded.session_id",
+    on conflict (channel, chat, thread) where succeeded_by is null do update set session_id = excluded.session_id",
 );
 
 static INSERT_TURNS: Statement = Statement::new(
