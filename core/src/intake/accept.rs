@@ -86,7 +86,9 @@ impl Acceptor {
             result => return result,
         }
         // It may be where they belong that is wrong.
-        events.iter().for_each(|(_, event)| self.addresses.forget(&event.conversation));
+        for (_, event) in &events {
+            self.addresses.forget(&event.conversation);
+        }
         let mut accepted = Vec::with_capacity(events.len());
         for (id, event) in events {
             accepted.push(self.accept_or_note(channel, id, event).await?);
