@@ -46,7 +46,7 @@ pub struct Line {
 pub struct AgentFile {
     /// What it is, and where it is kept.
     pub attachment: Attachment,
-    /// Its bytes, where the runtime [`reads`](AgentRuntime::reads) such files, the platform keeps them and
+    /// Its bytes, where the runtime [`reads`](crate::AgentRuntime::reads) such files, the platform keeps them and
     /// they are not too many.
     pub bytes: Option<Vec<u8>>,
 }
@@ -86,7 +86,7 @@ pub struct AgentTurn {
     pub attachments: Vec<AgentFile>,
     /// The text that it replies to.
     pub quoted: Option<String>,
-    /// What was said before, oldest first; at most [`AgentRuntime::history`] lines. When the answer was put off, what
+    /// What was said before, oldest first; at most [`AgentRuntime::history`](crate::AgentRuntime::history) lines. When the answer was put off, what
     /// was asked and what the person was told then is among it.
     pub history: Vec<Line>,
     /// What the frontend can do.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Support {
-    /// Not at all: `deliver` answers [`DeliveryError::Unsupported`].
+    /// Not at all: `deliver` answers [`DeliveryError::Unsupported`](crate::DeliveryError::Unsupported).
     No,
     /// In another form: choices as a numbered list, a reaction as text.
     Degraded,

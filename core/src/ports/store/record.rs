@@ -33,7 +33,7 @@ pub struct RunRecord {
     pub started_at: Timestamp,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
-    /// How; see [`RunEnd::end`](super::RunEnd::end).
+    /// How; see [`RunEnd::end`](super::transition::RunEnd::end).
     pub end: Option<String>,
     /// More, for the operator.
     pub detail: Option<String>,
