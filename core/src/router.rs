@@ -4,7 +4,7 @@ use rejoinder_guard::Expectation;
 
 use crate::{
     access::Permit,
-    commands,
+    commands::{self, command::Command},
     model::{
         event::{Directed, EventKind, InboundEvent, SenderKind},
         settings::Settings,
@@ -49,6 +49,6 @@ pub(crate) fn route(event: &InboundEvent, settings: &Settings) -> Route {
         }
     };
     let command = commands::find(&event.text).filter(|_| expectation == Expectation::Answer);
-    let handler = command.map_or_else(|| Handler::Agent(settings.agent(channel).clone()), commands::Command::handler);
+    let handler = command.map_or_else(|| Handler::Agent(settings.agent(channel).clone()), Command::handler);
     Route::To { handler, expectation }
 }
