@@ -2,6 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
+use futures_util::future::BoxFuture;
 use matrix_sdk::{
     Client,
     ruma::{OwnedUserId, api::client::session::logout},
@@ -67,7 +68,17 @@ impl From<SessionError> for CheckError {
 ///
 /// # Errors
 /// When it does not, or cannot be asked.
-pub async fn check(
+pub fn check<'a>(
+    http: &'a reqwest::Client,
+    homeserver: &'a Url,
+    user: &'a str,
+    login: &'a Login,
+) -> BoxFuture<'a, Result<AccountProfile, CheckError>> {
+    // Boxed: the SDK's futures are compiled in this crate, and not again in the gateway.
+    Box::pin(log_in(http, homeserver, user, login))
+}
+
+async fn log_in(
     http: &reqwest::Client,
     homeserver: &Url,
     user: &str,
@@ -91,11 +102,15 @@ pub async fn check(
 ///
 /// # Errors
 /// When the account cannot be used as it is, or the homeserver cannot be asked.
-pub async fn standing(
-    http: &reqwest::Client,
-    options: &MatrixSection,
-    folder: &Path,
-) -> Result<AccountStanding, CheckError> {
+pub fn standing<'a>(
+    http: &'a reqwest::Client,
+    options: &'a MatrixSection,
+    folder: &'a Path,
+) -> BoxFuture<'a, Result<AccountStanding, CheckError>> {
+    Box::pin(look(http, options, folder))
+}
+
+async fn look(http: &reqwest::Client, options: &MatrixSection, folder: &Path) -> Result<AccountStanding, CheckError> {
     let kept = session::kept(folder)?;
     let login = options.login();
     let token = match (&login, &kept) {

@@ -3,7 +3,7 @@
 //! To add one: a file with its [`Command`], its line in [`ALL`] and, where platforms list it, in [`COMMANDS`]; its words
 //! are templates in `config/default.toml`.
 
-mod command;
+pub(crate) mod command;
 mod help;
 mod new;
 mod start;
@@ -15,9 +15,8 @@ use std::sync::Arc;
 
 use rejoinder_guard::{Event, Outcome, Reply, SignalKind};
 
-pub(crate) use self::command::Command;
 pub use self::command::CommandHelp;
-use self::command::{Answer, Call};
+use self::command::{Answer, Call, Command};
 use crate::{
     ledger::{
         Ledger,

@@ -4,20 +4,30 @@ use std::{
     fs::{File, TryLockError},
     io,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, LazyLock},
     time::Duration,
 };
 
 use rejoinder_core::{SharedClock, SystemClock};
 use sqlx::{
-    ConnectOptions, Connection, SqliteConnection, SqlitePool,
-    migrate::Migrator,
+    ConnectOptions, Connection, SqlSafeStr, SqliteConnection, SqlitePool,
+    migrate::{Migration, MigrationType, Migrator},
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
 use super::{error, store::SqliteStore, transcripts::Transcripts, writer::Writer};
 
-static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/sqlite");
+/// Not `sqlx::migrate!`, which alone would need SQLx's macros: a second SQLx, Tokio and SQLite, for the compiler.
+static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
+    let initial = include_str!("../../../../migrations/sqlite/0001_initial.sql");
+    Migrator::with_migrations(vec![Migration::new(
+        1,
+        "initial".into(),
+        MigrationType::Simple,
+        initial.into_sql_str(),
+        false,
+    )])
+});
 
 /// How many connections read at once.
 const READERS: u32 = 3;
