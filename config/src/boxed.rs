@@ -1,4 +1,4 @@
-//! A section that only its owner knows the type of.
+//! A section whose type only its owner knows.
 
 use std::{any::Any, fmt, sync::Arc};
 
@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use crate::shown::Shown;
 
-/// A section that was read and checked, and how it is shown.
+/// A section that was read and checked, with its redacted form.
 #[derive(Clone)]
 pub(crate) struct Boxed {
     section: Arc<dyn Any + Send + Sync>,
@@ -18,7 +18,7 @@ impl Boxed {
         Self { shown: Shown::of(&section), section: Arc::new(section) }
     }
 
-    /// The section, where it is of this type.
+    /// `None` if the section has another type.
     pub(crate) fn get<T: 'static>(&self) -> Option<&T> {
         self.section.downcast_ref()
     }
@@ -28,7 +28,7 @@ impl Boxed {
     }
 }
 
-/// Without its secrets.
+/// Prints no secrets.
 impl fmt::Debug for Boxed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.shown.fmt(f)

@@ -1,4 +1,4 @@
-//! Where a value stands in the configuration: `guard.ladder.webchat.direct.silent[1]`.
+//! The position of a value in the configuration: `guard.ladder.webchat.direct.silent[1]`.
 
 use std::fmt;
 
@@ -9,18 +9,18 @@ pub(crate) enum Step {
     Index(usize),
 }
 
-/// The way from the root to a value, printed as TOML writes it.
+/// The path from the root to a value, printed in TOML notation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(Vec<Step>);
 
 impl Key {
-    /// The key `name` in the table that is here.
+    /// The key `name` in the table at this key.
     #[must_use]
     pub fn name(&self, name: &str) -> Self {
         self.then(Step::Name(name.to_owned()))
     }
 
-    /// An element of the list that is here, from 0.
+    /// The element `index`, from 0, of the list at this key.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
         self.then(Step::Index(index))
@@ -41,7 +41,7 @@ impl Key {
         Some(Self(rest.to_vec()))
     }
 
-    /// The way to here, or to the list that holds it.
+    /// This key, or that of the outermost list that contains it.
     pub(crate) fn or_list(&self) -> Self {
         Self(self.0.iter().take_while(|step| matches!(step, Step::Name(_))).cloned().collect())
     }
@@ -50,7 +50,7 @@ impl Key {
         self.0.len() > other.0.len() && self.0.starts_with(&other.0)
     }
 
-    /// The steps that lead from `ancestor` to here.
+    /// The steps from `ancestor` to this key.
     pub(crate) fn below(&self, ancestor: &Self) -> &[Step] {
         self.0.strip_prefix(&*ancestor.0).unwrap_or(&self.0)
     }

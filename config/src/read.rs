@@ -1,4 +1,4 @@
-//! From the tree to the structs: a serde deserializer whose errors know the key and its place.
+//! Reads structs from the tree, with a serde deserializer whose errors contain the key and its place.
 
 use std::{fmt, fmt::Write as _};
 
@@ -22,7 +22,7 @@ use crate::{
     text::{NAME_RULE, is_name},
 };
 
-/// Everything that reading needs beside the tree.
+/// Reads sections and collects their problems.
 pub(crate) struct Reader<'a> {
     pub(crate) around: &'a Surroundings<'a>,
     pub(crate) names: &'a Names,
@@ -34,13 +34,13 @@ impl Reader<'_> {
         self.problems.push(Problem::Key { key, what: what.into(), place: place.clone() });
     }
 
-    /// Reads one section and checks it, as [`read_and`](Self::read_and).
+    /// Reads and checks one section, like [`read_and`](Self::read_and).
     pub(crate) fn read<T: Section + DeserializeOwned>(&mut self, node: &Node, key: &Key) -> Option<T> {
         self.read_and(node, key, |_, _| {})
     }
 
-    /// Reads one section and checks it, with `more` that is to be checked. All that is wrong is noted, not the first thing only: what was
-    /// wrong is taken out of the tree, and the rest is read again. `None` when anything was wrong.
+    /// Reads one section, checks it, and runs the `more` checks. Reports all problems and not only the first: each wrong
+    /// value is removed from the tree, and the rest is read again. `None` if anything was wrong.
     pub(crate) fn read_and<T: Section + DeserializeOwned>(
         &mut self,
         node: &Node,
@@ -70,7 +70,7 @@ impl Reader<'_> {
             };
             let (at, place) = fault.at.unwrap_or_else(|| (key.clone(), node.place.clone()));
             let unusable = if fault.missing { at.parent().unwrap_or_default() } else { at.or_list() };
-            // A required value that was taken out is missing for that reason only.
+            // A required value that was removed above is not reported as missing.
             if !(fault.missing && taken_out.contains(&at)) {
                 self.problem(at, &place, fault.what);
             }
@@ -82,7 +82,7 @@ impl Reader<'_> {
     }
 }
 
-/// Why a value cannot be read. Located by the innermost value that it passes on its way out.
+/// Why a value cannot be read. The innermost value that it passes through sets its location.
 #[derive(Debug)]
 pub(crate) struct Fault {
     at: Option<(Key, Place)>,
@@ -118,7 +118,7 @@ impl Error for Fault {
             Unexpected::Float(number) => number.to_string(),
             Unexpected::Bool(boolean) => boolean.to_string(),
             Unexpected::Other(words) => words.to_owned(),
-            // A variant by its name alone, where it needs a value.
+            // The name of a variant without the value that it needs.
             Unexpected::UnitVariant => return Self::new("needs a value: write it as `{ name = \"value\" }`"),
             unexpected => unexpected.to_string(),
         };
@@ -145,12 +145,12 @@ impl Error for Fault {
     }
 
     fn missing_field(field: &'static str) -> Self {
-        // The key is made whole by the table that it is missing from.
+        // `Source::locate` replaces the text and adds the table's key.
         Self { at: None, missing: true, what: field.to_owned() }
     }
 }
 
-/// So much of what was written that it is recognised.
+/// Quotes the beginning of a text for an error message.
 fn excerpt(text: &str) -> String {
     const LONGEST: usize = 60;
     match text.char_indices().nth(LONGEST) {
@@ -159,7 +159,7 @@ fn excerpt(text: &str) -> String {
     }
 }
 
-/// Goes through a table whose keys are names of the operator's choice.
+/// Calls `each` for the entries of a table whose keys are names that the operator chose. Reports invalid names.
 pub(crate) fn entries<'a>(
     node: &Node,
     key: &Key,
@@ -180,7 +180,7 @@ pub(crate) fn entries<'a>(
     }
 }
 
-/// A value in the tree, to be read.
+/// A deserializer for one value of the tree.
 #[derive(Clone)]
 struct Source<'a> {
     node: &'a Node,
@@ -288,7 +288,7 @@ impl<'de> Deserializer<'de> for Source<'de> {
         self.deserialize_map(visitor)
     }
 
-    /// Text is a variant without a value; `{ variant = value }` is one with.
+    /// A text is a variant without a value; `{ variant = value }` is a variant with one.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _: &'static str,
@@ -381,7 +381,7 @@ impl<'a> VariantAccess<'a> for Source<'a> {
     type Error = Fault;
 
     fn unit_variant(self) -> Result<(), Fault> {
-        Err(Fault::new("takes no value: write its name alone"))
+        Err(Fault::new("takes no value: write only its name"))
     }
 
     fn newtype_variant_seed<S: DeserializeSeed<'a>>(self, seed: S) -> Result<S::Value, Fault> {

@@ -1,4 +1,4 @@
-//! What must not be seen: tokens, keys and signing secrets.
+//! Values that must not be printed: tokens, keys and signing secrets.
 
 use std::{fmt, path::Path};
 
@@ -15,27 +15,27 @@ use crate::{
     problem::Place,
 };
 
-/// What is printed where a secret stands.
+/// Printed in place of a secret.
 const HIDDEN: &str = "***";
 
-/// Names by which the reader knows that a value may be given by reference.
+/// Type names that tell the reader to resolve a value that may be a reference.
 pub(crate) const SECRET: &str = "$rejoinder::Secret";
 pub(crate) const TOKEN: &str = "$rejoinder::Token";
 
-/// A secret, read from where the file says: inline, `{ env = "NAME" }` or `{ file = "path" }`.
+/// A secret, written inline or as `{ env = "NAME" }` or `{ file = "path" }`.
 ///
-/// `Debug` and serialisation give `***`, and memory is wiped when it goes.
+/// `Debug` and serialisation give `***`. The memory is wiped on drop.
 #[derive(Clone, Default)]
 pub struct Secret(SecretString);
 
 impl Secret {
-    /// The secret itself, still wrapped: who wants to read it says so with `expose_secret`.
+    /// The wrapped secret. Read it with `expose_secret`.
     #[must_use]
     pub fn get(&self) -> &SecretString {
         &self.0
     }
 
-    /// The secret itself, for a look at its shape.
+    /// The plain secret, to check its format.
     #[must_use]
     pub fn expose(&self) -> &str {
         self.0.expose_secret()
@@ -94,12 +94,12 @@ impl<'de> Deserialize<'de> for Secret {
     }
 }
 
-/// A secret that others show to us, and that the gateway can therefore make itself.
+/// A secret that others send to the gateway, so that the gateway can generate it.
 #[derive(Clone, Debug)]
 pub enum Token {
-    /// The operator chose it.
+    /// Set by the operator.
     Given(Secret),
-    /// `{ generate = true }`: made at the first start and kept with mode 600 in the data directory.
+    /// `{ generate = true }`: generated at the first start and kept with mode 600 in the data directory.
     Generate,
 }
 
@@ -147,11 +147,10 @@ pub(crate) enum Found {
     Generate,
 }
 
-/// Reads a secret from where `node` says.
+/// Reads a secret from `node` or from the place that it refers to.
 ///
 /// # Errors
-/// What is wrong, to be read on from the key's name. Holds no part of the secret, nor of anything that
-/// stands where one belongs.
+/// What is wrong; continues the sentence after the key. Never contains any part of the secret, or of a value in its place.
 pub(crate) fn resolve(node: &Node, around: &Surroundings<'_>, may_generate: bool) -> Result<Found, String> {
     let words = match reference(node) {
         None => node.text().ok_or_else(|| misplaced(may_generate))?.to_owned(),
@@ -197,8 +196,8 @@ fn from_variable(name: &str, around: &Surroundings<'_>) -> Result<String, String
     Ok(value.to_owned())
 }
 
-/// A relative path starts at the folder of the config file that names it; in an environment variable, at
-/// the working directory.
+/// A relative path starts at the folder of the config file. If an environment variable names it, it starts at the working
+/// directory.
 fn from_file(path: &Path, place: &Place, around: &Surroundings<'_>) -> Result<String, String> {
     let path = match place {
         Place::File { .. } => around.config_dir.join(path),

@@ -7,7 +7,7 @@ use serde::{
     de::{MapAccess, SeqAccess, Visitor},
 };
 
-/// What is shown of a section: its keys in their order, without secrets.
+/// A section as it is printed: its keys in order, without secrets.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Shown {
     None,
@@ -23,11 +23,11 @@ impl Shown {
     /// # Panics
     /// Never: every section was read from such values.
     pub(crate) fn of(section: &impl Serialize) -> Self {
-        let written = serde_json::to_string(section).expect("what was read from TOML can be written as JSON");
-        serde_json::from_str(&written).expect("what was written as JSON can be read")
+        let written = serde_json::to_string(section).expect("values read from TOML can be written as JSON");
+        serde_json::from_str(&written).expect("written JSON can be read")
     }
 
-    /// The same table with one more key, before the others.
+    /// The same table with one more key before the others.
     pub(crate) fn with_first(&self, key: &str, text: &str) -> Self {
         let first = (key.to_owned(), Self::Text(text.to_owned()));
         let others = if let Self::Table(entries) = self { entries.clone() } else { Vec::new() };

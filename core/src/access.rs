@@ -1,4 +1,4 @@
-//! Who may talk to the agent: decided once, here, for every channel.
+//! Decides who may talk to the agent, for every channel.
 
 use crate::model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
@@ -16,11 +16,11 @@ impl AllowList {
     }
 }
 
-/// Whether an event is let in.
+/// The result of checking an event's sender and chat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Permit {
     Granted,
-    /// Its sender is told that they may not.
+    /// Denied, and the sender gets a notice.
     Told,
     Denied,
 }

@@ -1,18 +1,17 @@
-//! Types, ports, and the path a turn takes.
+//! The core of Rejoinder: types, ports, and the path of a turn.
 //!
 //! ```text
-//! adapter ─► intake ─► router ─► conversation ─► worker ─► agent
-//!                                                  │
-//!            adapter ◄─ dispatcher ◄─ outbox ◄─ guard
+//! adapter ─► intake ─► scheduler ─► worker ─► agent
+//!                                     │
+//! adapter ◄─ dispatcher ◄─ ledger ◄─ guard
 //! ```
 //!
 //! This crate knows no platform, no SQL and no HTTP client. Platforms are reached through
 //! [`ChannelAdapter`], agents through [`AgentRuntime`], rows through [`Store`], and time through
-//! [`Clock`]. What a person gets to see is decided in one place, `rejoinder-guard`, and stored in one
-//! place, the `ledger` module.
+//! [`Clock`]. What a person sees is decided only in `rejoinder-guard` and stored only by the `ledger` module.
 //!
-//! To add a platform or an agent runtime: implement its port in a crate of its own under `adapters/`,
-//! run the suite in `conformance` (feature `testing`) on it, and describe it to the gateway
+//! To add a platform or an agent runtime: implement its port in a crate under `adapters/`, run the suite
+//! in `conformance` (feature `testing`) on it, and describe it to the gateway
 //! (`gateway/src/platforms.rs`, `gateway/src/agents.rs`).
 
 mod access;
@@ -40,7 +39,7 @@ mod sweep;
 mod timer;
 mod worker;
 
-/// The port to the store, and the rows that it takes and gives.
+/// The port to the store, and the rows that it writes and reads.
 pub mod store {
     pub use crate::{
         model::{

@@ -1,4 +1,4 @@
-//! Which agent a turn goes to, and what is owed for it.
+//! Routes events: which agent or command handles an event, and what is owed for it.
 
 use rejoinder_guard::Expectation;
 
@@ -12,18 +12,18 @@ use crate::{
     },
 };
 
-/// Where an event goes.
+/// The route of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// It is kept, and given to nobody.
+    /// It is stored and opens no turn.
     Nowhere,
-    /// It is kept, and its sender is told that they may not talk to the agent.
+    /// It is stored and opens no turn; its sender gets a notice that they may not talk to the agent.
     Stranger,
-    /// To an agent, or to one of the gateway's own commands.
+    /// An agent, or one of the gateway's own commands, handles it.
     To { handler: Handler, expectation: Expectation },
 }
 
-/// Routes an event. Only what is directed at the agent by a person opens an obligation.
+/// Routes an event. Only an event that a person directs at the agent is owed an answer.
 pub(crate) fn route(event: &InboundEvent, settings: &Settings) -> Route {
     if event.sender.kind != SenderKind::Person {
         return Route::Nowhere;

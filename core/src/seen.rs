@@ -1,5 +1,5 @@
-//! What a person would see of an agent's words, on the channel that they go to. What is judged here is not what the
-//! words are, which the guard does, but what a platform's markup leaves of them.
+//! Checks what a person would see of an agent's text on its channel. The guard judges the text itself; here it is judged
+//! after the platform's markup is rendered.
 
 use rejoinder_guard::{Outcome, Reply, Shim};
 use std::panic::AssertUnwindSafe;
@@ -7,7 +7,8 @@ use tracing::warn;
 
 use crate::ports::channel::ChannelAdapter;
 
-/// What an outcome is where it is shown: words of which nothing would be seen are silence, or left out.
+/// Replaces text that shows nothing on the channel: an answer without visible text or files becomes silence, and an
+/// invisible note of a deferral is dropped.
 pub(crate) fn seen(outcome: Outcome, channel: Option<&dyn ChannelAdapter>) -> Outcome {
     match outcome {
         Outcome::Reply(reply) if reply.attachments.is_empty() && is_unseen(&reply.text, channel) => {
@@ -19,7 +20,7 @@ pub(crate) fn seen(outcome: Outcome, channel: Option<&dyn ChannelAdapter>) -> Ou
     }
 }
 
-/// A reply without words of which nothing would be seen.
+/// Clears a reply's text if the channel would show nothing of it.
 pub(crate) fn seen_reply(mut reply: Reply, channel: Option<&dyn ChannelAdapter>) -> Reply {
     if is_unseen(&reply.text, channel) {
         reply.text.clear();
@@ -27,16 +28,16 @@ pub(crate) fn seen_reply(mut reply: Reply, channel: Option<&dyn ChannelAdapter>)
     reply
 }
 
-/// Whether a channel shows anything of a text. An adapter that fails at it is no reason to say nothing.
+/// Whether a channel shows anything of a text. If the adapter panics, the text counts as visible.
 pub(crate) fn shows_anything(text: &str, channel: Option<&dyn ChannelAdapter>) -> bool {
     let Some(channel) = channel else { return true };
     std::panic::catch_unwind(AssertUnwindSafe(|| channel.shows_anything(text))).unwrap_or_else(|_| {
-        warn!(channel = %channel.channel(), "an adapter failed to tell what is seen of a text");
+        warn!(channel = %channel.channel(), "an adapter panicked while checking whether a text is visible");
         true
     })
 }
 
-/// Whether nothing would be seen of words in which the guard would find some.
+/// Whether the channel shows nothing of a text that the guard would not judge empty.
 fn is_unseen(text: &str, channel: Option<&dyn ChannelAdapter>) -> bool {
     let words = Shim::whole(text);
     !words.is_empty() && !shows_anything(&words, channel)

@@ -1,4 +1,4 @@
-//! The channel suite, on the scripted platform: an adapter that keeps every rule passes.
+//! Runs the channel suite on the scripted platform: an adapter that keeps every rule passes.
 
 use std::sync::{
     Arc,
@@ -22,7 +22,7 @@ struct Double {
     payloads: AtomicU64,
 }
 
-#[expect(clippy::unused_async, reason = "the suite awaits what it is given")]
+#[expect(clippy::unused_async, reason = "the suite awaits the double")]
 async fn double() -> Double {
     let platform = Platform::new();
     let capabilities = Capabilities { resend: Resend::Idempotent, ..capabilities() };

@@ -1,7 +1,7 @@
-//! The kinds of agents of this build: a [`Kind`] each, in a file of its name.
+//! The kinds of agents of this build. Each implements [`Kind`] in a file of its own.
 //!
-//! To add one: its runtime and its section in `adapters/agents`, a file here with what it is to the gateway, and its line
-//! in [`KINDS`].
+//! To add one, write its runtime and its section in `adapters/agents`, implement [`Kind`] in a file here, and list it in
+//! [`KINDS`].
 
 mod front_desk;
 mod openai;
@@ -18,18 +18,18 @@ use crate::{
     materials::{Materials, WiringError},
 };
 
-/// Every kind, in the order of the manual.
+/// In the order of the manual.
 static KINDS: &[&dyn Kind] = &[&front_desk::FrontDesk, &openai::OpenAi];
 
-/// A kind of agent, as the gateway knows it.
+/// What the gateway needs to know about a kind of agent.
 pub(crate) trait Kind: Sync {
-    /// The section of its agents.
+    /// The configuration section of its agents.
     fn section(&self) -> AgentKind;
 
-    /// Makes an agent. Nothing is asked yet.
+    /// Builds an agent. Sends no request yet.
     ///
     /// # Errors
-    /// When its section cannot be used.
+    /// When its section is invalid.
     fn build(
         &self,
         name: &AgentName,
@@ -37,12 +37,12 @@ pub(crate) trait Kind: Sync {
         materials: &Materials<'_>,
     ) -> Result<Arc<dyn AgentRuntime>, WiringError>;
 
-    /// What whoever starts a gateway is told where such an agent is the default.
+    /// A remark that the gateway prints at its start when the default agent is of this kind.
     fn remark(&self) -> Option<&'static str> {
         None
     }
 
-    /// What `rejoinder doctor` finds of an agent.
+    /// Checks an agent for `rejoinder doctor`.
     fn checkup<'a>(
         &self,
         name: &str,
@@ -52,7 +52,7 @@ pub(crate) trait Kind: Sync {
     ) -> BoxFuture<'a, Vec<Finding>>;
 }
 
-/// The sections of them all.
+/// The configuration sections of all kinds.
 pub(crate) fn sections() -> Vec<AgentKind> {
     KINDS.iter().map(|kind| kind.section()).collect()
 }
@@ -60,7 +60,7 @@ pub(crate) fn sections() -> Vec<AgentKind> {
 /// The kind of a configured agent.
 ///
 /// # Panics
-/// Never: what was configured is of a kind that is here.
+/// Never: the configuration reader accepts only the kinds in [`KINDS`].
 pub(crate) fn kind_of(agent: &Agent) -> &'static dyn Kind {
-    *KINDS.iter().find(|kind| kind.section().name == agent.kind()).expect("agents are read by these kinds")
+    *KINDS.iter().find(|kind| kind.section().name == agent.kind()).expect("only these kinds can be configured")
 }

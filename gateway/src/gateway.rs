@@ -18,13 +18,13 @@ use crate::{
     wiring::{self, AgentInfo, Parts},
 };
 
-/// How often the histograms' samples are put into their buckets when nobody asks for them.
+/// How often the histograms' samples are moved into buckets when nothing reads the metrics.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
-/// How long responses that are being written get, after everything else has ended.
+/// How long responses in progress may take after everything else has stopped.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// What a gateway is started with.
+/// What [`Gateway::start`] needs.
 #[derive(Clone)]
 pub struct Setup {
     config: Config,
@@ -34,20 +34,20 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// A gateway with `config`, which keeps its data in `data_dir`, on the machine's clock.
+    /// A gateway with this configuration, data directory and the system clock.
     #[must_use]
     pub fn new(config: Config, data_dir: impl Into<PathBuf>) -> Self {
         Self { config, data_dir: data_dir.into(), clock: Arc::new(SystemClock), agents: HashMap::new() }
     }
 
-    /// The same, on another clock.
+    /// Replaces the clock.
     #[must_use]
     pub fn with_clock(mut self, clock: SharedClock) -> Self {
         self.clock = clock;
         self
     }
 
-    /// The same, with `agent` in the place of the configured one of that name, or as well.
+    /// Adds an agent, or replaces the configured one of this name.
     #[must_use]
     pub fn with_agent(mut self, name: &str, agent: Arc<dyn AgentRuntime>) -> Self {
         self.agents.insert(name.into(), agent);
@@ -61,29 +61,24 @@ impl fmt::Debug for Setup {
     }
 }
 
-/// Why a gateway did not start, or did not end well.
+/// Why a gateway did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The data directory cannot be made.
-    #[error("cannot make the data directory {}", path.display())]
+    #[error("cannot create the data directory {}", path.display())]
     DataDir {
-        /// The directory.
         path: PathBuf,
-        /// What the system said.
         #[source]
         source: io::Error,
     },
-    /// The database cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// A part cannot be made.
+    /// A channel, an agent, a token or the HTTP client cannot be created. Holds the message and the source.
     #[error("{0}")]
     Wiring(String, #[source] Option<Box<dyn std::error::Error + Send + Sync>>),
-    /// What is owed cannot be read.
-    #[error("what is owed from before cannot be taken up")]
+    /// The open turns cannot be read from the store.
+    #[error("cannot recover the open turns of earlier runs")]
     Recovery(#[source] StoreError),
-    /// The listener has no address.
-    #[error("the listener cannot be used")]
+    #[error("the listener has no address")]
     Listener(#[source] io::Error),
 }
 
@@ -98,8 +93,8 @@ impl From<WiringError> for RunError {
     }
 }
 
-/// Starts a gateway, serves it on `listener`, and ends it when `shutdown` is cancelled: turns that run get the
-/// configured time to end, the rest stays rows.
+/// Starts a gateway, serves it on `listener`, and stops it when `shutdown` is cancelled. Running turns get the
+/// configured time (`server.drain`) to end; the other turns remain stored.
 ///
 /// # Errors
 /// When it does not start.
@@ -109,7 +104,7 @@ pub async fn run(setup: Setup, listener: TcpListener, shutdown: CancellationToke
     Ok(())
 }
 
-/// A gateway that has started: turns that were owed are being worked on, and HTTP is not served yet.
+/// A started gateway: it works on open turns of earlier runs, and does not serve HTTP yet.
 pub struct Gateway {
     engine: Engine,
     store: Arc<dyn Store>,
@@ -121,16 +116,16 @@ pub struct Gateway {
     _upkeep: DropGuard,
 }
 
-/// What whoever starts a gateway is told.
+/// What the start reports to the operator.
 #[derive(Clone, Debug)]
 pub(crate) struct Notes {
-    /// Where it is reached, without a slash at the end.
+    /// The public or local URL, without a trailing slash.
     pub(crate) url: String,
     pub(crate) channels: Vec<Told>,
     pub(crate) agents: Vec<AgentInfo>,
     pub(crate) admin: Shown,
     pub(crate) data_dir: PathBuf,
-    /// What an operator should know about a configuration that is valid all the same.
+    /// Remarks on the configuration, which is valid.
     pub(crate) remarks: Vec<String>,
 }
 
@@ -141,11 +136,11 @@ impl fmt::Debug for Gateway {
 }
 
 impl Gateway {
-    /// Opens the store, makes the parts, takes up what is owed from before and starts the channels. `address` is
+    /// Opens the store, builds the parts, recovers the open turns of earlier runs and starts the channels. `address` is
     /// where it will be served.
     ///
     /// # Errors
-    /// When one of these fails; nothing is left running then.
+    /// When one of these steps fails; nothing keeps running then.
     pub async fn start(setup: Setup, address: SocketAddr) -> Result<Self, RunError> {
         let Setup { config, data_dir, clock, agents } = setup;
         let made = secrets::make_private_dir(&data_dir);
@@ -200,23 +195,22 @@ impl Gateway {
         Ok(Self { engine, store, router, hang_up, drain, connections_per_peer, notes, _upkeep: upkeep })
     }
 
-    /// What to tell whoever started it.
     pub(crate) const fn notes(&self) -> &Notes {
         &self.notes
     }
 
-    /// Serves HTTP on `listener` until `shutdown` is cancelled; then stops taking anything in, lets running turns
-    /// end, answers whoever still waits, and closes the store.
+    /// Serves HTTP on `listener` until `shutdown` is cancelled. Then stops accepting, lets running turns end, answers
+    /// callers that still wait, and closes the store.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) {
         let Self { engine, store, router, hang_up, drain, connections_per_peer, .. } = self;
         let bounds = Bounds::new(open_files::most(), connections_per_peer);
         let connections = http::accept(listener, router, bounds, &shutdown).await;
-        info!(drain_ms = drain.as_millis(), "stopping: running turns may end, nothing new is taken in");
+        info!(drain_ms = drain.as_millis(), "stopping: waiting for running turns, accepting nothing new");
         let closing = tokio::spawn(connections.close());
         engine.stop(drain).await;
         hang_up.cancel();
         if tokio::time::timeout(LAST_WORDS, closing).await.is_err() {
-            warn!("some connections did not end in time");
+            warn!("some connections did not close in time");
         }
         store.close().await;
         info!("stopped");
@@ -236,7 +230,7 @@ async fn start(materials: &Materials<'_>, store: &Arc<dyn Store>) -> Result<(Par
     Ok((parts, engine))
 }
 
-/// Where a browser on this machine finds `address`.
+/// The URL at which a browser on this machine reaches `address`.
 pub(crate) fn url_of(address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         format!("http://127.0.0.1:{}", address.port())

@@ -1,8 +1,7 @@
 //! The HTTP surface.
 //!
-//! The channels' own routes (`/hooks`, `/chat`) come as they are: they bound their bodies and their time
-//! themselves, and stand under nothing of ours but the net that catches panics (in `serve.rs`). Everything else is
-//! bounded here.
+//! The channels' own routes (`/hooks`, `/chat`) limit their bodies and their time themselves. Of this module only the
+//! panic handler in `serve.rs` applies to them. All other routes are limited here.
 
 mod access;
 mod agents;
@@ -37,7 +36,7 @@ pub(crate) use self::{
     turns::page,
 };
 
-/// What the routes here need.
+/// The state that the routes of this module share.
 pub(crate) struct App {
     engine: Engine,
     store: Arc<dyn Store>,
@@ -76,7 +75,7 @@ impl App {
     }
 }
 
-/// Every route: our own, and those `of_channels`. `front_page` is where a browser is led that asks for nothing.
+/// All routes: our own, and those `of_channels`. `/` redirects to `front_page`.
 pub(crate) fn router(app: App, front_page: Option<&'static str>, of_channels: Vec<Router>) -> Router {
     let app = Arc::new(app);
     let admin = Router::new()
@@ -109,14 +108,14 @@ pub(crate) fn router(app: App, front_page: Option<&'static str>, of_channels: Ve
 }
 
 async fn not_found() -> ApiError {
-    ApiError::NotFound("there is nothing at this address")
+    ApiError::NotFound("there is nothing at this path")
 }
 
 async fn wrong_method() -> ApiError {
     ApiError::WrongMethod
 }
 
-/// Ends what takes longer than a request may. A read of the store that was begun goes on by itself.
+/// Answers a request that takes too long with an error. Its handler continues in the background.
 async fn in_time(State(app): Shared, request: Request, next: Next) -> Response {
     let answered = tokio::spawn(next.run(request));
     match tokio::time::timeout(app.request_timeout, answered).await {

@@ -1,4 +1,4 @@
-//! What channels and agents are made with: the configuration, the tokens, the clock and the HTTP client.
+//! What channels and agents are built with: configuration, tokens, clock and HTTP client.
 
 use std::{
     collections::HashMap,
@@ -17,46 +17,45 @@ use crate::{
     secrets::{self, MadeToken},
 };
 
-/// Why the parts cannot be made.
+/// Why the parts cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WiringError {
-    /// The data directory, or a token in it, can be neither read nor written.
-    #[error("the token {} can be neither read nor made", path.display())]
+    /// A token's file can be neither read nor written.
+    #[error("cannot read or create the token {}", path.display())]
     Token {
         path: PathBuf,
         #[source]
         source: io::Error,
     },
-    /// A channel's settings do not hold.
+    /// A channel's section is invalid.
     #[error("config key `channels.{channel}` cannot be used: {reason}")]
     Channel { channel: ChannelId, reason: String },
-    /// An agent's settings do not hold.
+    /// An agent's section is invalid.
     #[error("config key `agents.{name}` cannot be used: {reason}")]
     Agent { name: AgentName, reason: String },
-    /// The HTTP client cannot be made.
-    #[error("the HTTP client cannot be made")]
+    #[error("cannot create the HTTP client")]
     Http(#[source] reqwest::Error),
 }
 
-/// A token that callers show.
+/// Where the token of a channel or of the admin interface comes from, for showing it to the operator.
 #[derive(Clone, Debug)]
 pub(crate) enum Shown {
-    /// The operator chose it.
+    /// The configuration gives it.
     Given,
-    /// The gateway made it, and keeps it in a file.
+    /// The gateway generated it, and keeps it in a file.
     Made(MadeToken),
 }
 
-/// What becomes of a token that the gateway has to make itself.
+/// What to do about a missing token that the gateway should generate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tokens {
-    /// It is made, and kept in the data directory.
+    /// Generate it, and keep it in the data directory.
     Make,
-    /// Nothing is made: the parts are looked at, and not used.
+    /// Write nothing: use a throwaway token, because the parts are only checked.
     Look,
 }
 
-/// What channels and agents are made with.
+/// What channels and agents are built with.
 pub(crate) struct Materials<'a> {
     pub(crate) config: &'a Config,
     pub(crate) data_dir: &'a Path,
@@ -64,9 +63,9 @@ pub(crate) struct Materials<'a> {
     pub(crate) clock: &'a SharedClock,
     pub(crate) started_at: Timestamp,
     pub(crate) http: reqwest::Client,
-    /// Cancelled when callers that still wait are answered with what there is.
+    /// Cancelled at the end of the shutdown: callers that still wait then get their current state.
     pub(crate) hang_up: CancellationToken,
-    /// Agents that take the place of configured ones, or are there as well.
+    /// Agents that replace configured ones, or are added to them.
     pub(crate) agents: &'a HashMap<AgentName, Arc<dyn AgentRuntime>>,
 }
 
@@ -78,7 +77,7 @@ impl fmt::Debug for Materials<'_> {
 
 impl<'a> Materials<'a> {
     /// # Errors
-    /// When there is no HTTP client to be had.
+    /// When the HTTP client cannot be created.
     pub(crate) fn new(
         config: &'a Config,
         data_dir: &'a Path,
@@ -90,10 +89,10 @@ impl<'a> Materials<'a> {
         Ok(Self { config, data_dir, tokens, clock, started_at: clock.now(), http, hang_up, agents })
     }
 
-    /// A token, and how it is told; `file` keeps it where the gateway makes it.
+    /// A configured token, and how to show it. `file` in the data directory holds a generated one.
     ///
     /// # Errors
-    /// When it can be neither read nor made.
+    /// When a generated token can be neither read nor created.
     pub(crate) fn token(&self, token: &Token, file: &str) -> Result<(SecretString, Shown), WiringError> {
         match token {
             Token::Given(secret) => Ok((secret.get().clone(), Shown::Given)),
@@ -104,10 +103,10 @@ impl<'a> Materials<'a> {
         }
     }
 
-    /// What the gateway has made itself, and keeps in `file` of its data directory.
+    /// A generated token, which is kept in `file` of the data directory.
     ///
     /// # Errors
-    /// When it can be neither read nor made.
+    /// When it can be neither read nor created.
     pub(crate) fn made(&self, file: &str) -> Result<MadeToken, WiringError> {
         let made = match self.tokens {
             Tokens::Make => secrets::kept_or_made(self.data_dir, file),

@@ -1,4 +1,4 @@
-//! Tokens that the gateway keeps in its data directory: those that it makes itself, and those that it was told.
+//! Secrets in the data directory: those that the gateway generates, and those typed in during `rejoinder init`.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -10,19 +10,19 @@ use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use rand::TryRngCore;
 use secrecy::{ExposeSecret, SecretString};
 
-/// How many random bytes a token has.
+/// The number of random bytes of a token.
 const BYTES: usize = 32;
 
-/// A token, and where it is kept.
+/// A generated token, and the file that keeps it.
 #[derive(Clone, Debug)]
 pub(crate) struct MadeToken {
     pub(crate) token: SecretString,
     pub(crate) path: PathBuf,
-    /// Whether it was made just now.
+    /// Whether it was generated just now.
     pub(crate) is_new: bool,
 }
 
-/// The token in `file` of `data_dir`; made and kept there, with mode 600, when there is none.
+/// The token in `file` of `data_dir`. If there is none, generates one and stores it there with mode 600.
 ///
 /// # Errors
 /// When the file can be neither read nor written.
@@ -36,10 +36,10 @@ pub(crate) fn kept_or_made(data_dir: &Path, file: &str) -> io::Result<MadeToken>
     Ok(MadeToken { token, path, is_new: true })
 }
 
-/// The token in `file` of `data_dir`; where there is none, one that is kept nowhere.
+/// The token in `file` of `data_dir`. If there is none, generates one and stores it nowhere.
 ///
 /// # Errors
-/// When the file is there and cannot be read.
+/// When the file exists and cannot be read.
 pub(crate) fn kept_or_none(data_dir: &Path, file: &str) -> io::Result<MadeToken> {
     let path = data_dir.join(file);
     match kept(&path)? {
@@ -48,7 +48,7 @@ pub(crate) fn kept_or_none(data_dir: &Path, file: &str) -> io::Result<MadeToken>
     }
 }
 
-/// A process that ended while it wrote leaves no file, but somebody may have emptied it.
+/// The stored token. An empty file counts as none: a crash leaves no partial file, but someone may have emptied it.
 fn kept(path: &Path) -> io::Result<Option<SecretString>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text.trim()).filter(|text| !text.is_empty()).map(SecretString::from)),
@@ -63,10 +63,10 @@ fn new_token() -> io::Result<SecretString> {
     Ok(SecretString::from(BASE64_URL_SAFE_NO_PAD.encode(bytes)))
 }
 
-/// Writes `token` to `path`, with mode 600, in place of what is there.
+/// Writes `token` to `path` with mode 600, replacing an existing file.
 ///
 /// # Errors
-/// When that fails; what was there is there still.
+/// When that fails; an existing file is then unchanged.
 pub(crate) fn keep(path: &Path, token: &SecretString) -> io::Result<()> {
     let unfinished = path.with_extension("new");
     let mut file = create_private(&unfinished)?;
@@ -76,7 +76,7 @@ pub(crate) fn keep(path: &Path, token: &SecretString) -> io::Result<()> {
 }
 
 fn create_private(path: &Path) -> io::Result<File> {
-    // One that an earlier process left may have another mode.
+    // A leftover of an earlier process may have another mode.
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -88,7 +88,7 @@ fn create_private(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Makes the directory, for its owner only, where it is not there.
+/// Creates the directory with mode 700 if it does not exist.
 pub(crate) fn make_private_dir(path: &Path) -> io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);

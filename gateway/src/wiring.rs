@@ -1,5 +1,5 @@
-//! From the configuration to running parts: a loop over the platforms and the kinds of agents. Nothing else in this
-//! package reads the sections that belong to neither.
+//! Builds the parts from the configuration, with a loop over the platforms and the kinds of agents. The sections that
+//! belong to neither are read mainly here.
 
 use std::{
     collections::HashMap,
@@ -23,60 +23,58 @@ use crate::{
     platforms::{self, Routes, Told},
 };
 
-/// The most bytes of one attachment that an agent is given, where no channel says more.
+/// The largest attachment that an agent is given, in bytes, if no channel sets a limit.
 const MAX_ATTACHMENT: usize = 1 << 20;
 
-/// An agent, for whoever is told which there are.
+/// An agent as the start and the admin interface show it.
 #[derive(Clone, Debug)]
 pub(crate) struct AgentInfo {
     pub(crate) name: AgentName,
     pub(crate) kind: &'static str,
-    /// What it is and where, without secrets.
+    /// What the agent is and where it runs, without secrets.
     pub(crate) description: String,
     pub(crate) is_default: bool,
-    /// What whoever starts a gateway is told of the default agent.
+    /// What the start prints if this is the default agent.
     pub(crate) remark: Option<&'static str>,
 }
 
-/// What the configuration comes to.
+/// Everything that is built from the configuration.
 pub(crate) struct Parts {
     pub(crate) settings: Settings,
     pub(crate) agents: HashMap<AgentName, Arc<dyn AgentRuntime>>,
     pub(crate) agent_infos: Vec<AgentInfo>,
     pub(crate) channels: Vec<Arc<dyn ChannelAdapter>>,
-    /// What is served for the channels.
+    /// The channels' own HTTP routes.
     pub(crate) routes: Vec<Routes>,
     pub(crate) told: Vec<Told>,
-    /// Where a browser is led that asks for nothing.
+    /// Where `/` redirects to.
     pub(crate) front_page: Option<&'static str>,
     pub(crate) admin_token: SecretString,
     pub(crate) admin_shown: Shown,
-    /// Cancelled when callers that still wait are answered with what there is.
+    /// Cancelled at the end of the shutdown: callers that still wait then get their current state.
     pub(crate) hang_up: CancellationToken,
     pub(crate) public_url: Option<Url>,
     pub(crate) request_timeout: Duration,
     pub(crate) drain: Duration,
 }
 
-/// Where the gateway listens when nothing else is said.
 pub(crate) fn listen(config: &Config) -> SocketAddr {
     config.server.listen
 }
 
-/// The database's file.
 pub(crate) fn database(config: &Config, data_dir: &Path) -> PathBuf {
     config.store.url.path(data_dir)
 }
 
-/// Makes the parts. Nothing is started, and nothing is connected to.
+/// Builds the parts. Starts nothing and connects to nothing.
 ///
 /// # Errors
-/// When a token cannot be kept, or a section cannot be used.
+/// When a token can be neither read nor created, or a section is invalid.
 pub(crate) fn parts(materials: &Materials<'_>) -> Result<Parts, WiringError> {
     Wiring(materials).parts()
 }
 
-/// Makes the parts as a start would, and lets them go: nothing is started, and nothing is written.
+/// Builds the parts as a start would, and drops them. Starts nothing and writes nothing.
 ///
 /// # Errors
 /// As [`parts`].
@@ -85,12 +83,11 @@ pub(crate) fn check(config: &Config, data_dir: &Path) -> Result<(), WiringError>
     parts(&Materials::new(config, data_dir, Tokens::Look, &clock, &HashMap::new())?).map(drop)
 }
 
-/// What an operator should know about a configuration that is valid all the same.
+/// Remarks on a valid configuration that the operator should know.
 pub(crate) fn remarks(config: &Config) -> Vec<String> {
     platforms::all().flat_map(|platform| platform.remarks(config)).collect()
 }
 
-/// What a configuration is made into.
 struct Wiring<'a>(&'a Materials<'a>);
 
 impl Wiring<'_> {
@@ -160,7 +157,7 @@ impl Wiring<'_> {
                 .collect(),
             access: commons().filter_map(|(id, common)| Some((id, common.people.as_ref()?.access()))).collect(),
             tells_reactions: telling.map(|(id, _)| id).collect(),
-            // Each channel keeps to its own.
+            // The largest of all channels; each channel applies its own limit.
             max_attachment: commons()
                 .filter_map(|(_, common)| common.max_attachment)
                 .max()
@@ -173,7 +170,7 @@ impl Wiring<'_> {
         }
     }
 
-    /// A policy for every channel and kind of chat, and one for turns of channels that are gone.
+    /// A policy for every channel and kind of chat, and a default for turns of channels that are no longer configured.
     fn policies(&self) -> Policies {
         let guard = &self.0.config.guard;
         let mut policies = Policies::new(guard.policy("default", ChatKind::Direct, None));

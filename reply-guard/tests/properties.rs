@@ -1,4 +1,4 @@
-//! The machine under events in any order, against a model of what a person could see.
+//! The guard under random events in any order, checked against a model of what the person can see.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use rejoinder_guard::{
     Reply, Rung, Settlement, SignalKind, State, Timestamp, Via,
 };
 
-/// Something that happens; a claim is counted back from the latest.
+/// One step of a test. Claims are counted back from the latest.
 #[derive(Clone, Debug)]
 enum Step {
     Event(Event),
@@ -99,7 +99,7 @@ fn policies() -> impl Strategy<Value = Policy> {
         })
 }
 
-/// What a person could see, and what of it is still on its way.
+/// What the person can see, and which claim is in flight.
 #[derive(Debug, Default)]
 struct Seen {
     on_its_way: Option<u32>,
@@ -117,7 +117,7 @@ struct Turn {
     policy: Policy,
     now: Timestamp,
     seen: Seen,
-    /// How many of the current agent's runs were taken back.
+    /// How many of the current agent's runs do not count towards `max_runs`, at most.
     taken_back: u32,
 }
 
@@ -135,7 +135,7 @@ impl Turn {
 
     fn take(&mut self, step: Step) -> Result<(), TestCaseError> {
         let claim = |back: u32| self.obligation.claims().saturating_sub(back);
-        let reason = || "the platform's words".to_owned();
+        let reason = || "the platform's error".to_owned();
         let event = match step {
             Step::Event(event) => event,
             Step::Pass(secs) => {
@@ -169,7 +169,7 @@ impl Turn {
         self.check_effects(&before, &effects, is_begin)?;
         self.check_state(&before)?;
         if is_tick {
-            prop_assert!(self.obligation.wake_at().is_none_or(|at| at > self.now), "it waits for the past");
+            prop_assert!(self.obligation.wake_at().is_none_or(|at| at > self.now), "the wake time is in the past");
         }
         Ok(())
     }
@@ -183,12 +183,12 @@ impl Turn {
         Ok(())
     }
 
-    /// What the event shows to the person, and what it takes off the way.
+    /// Notes what the event shows to the person, and that its claim is no longer in flight.
     fn see(&mut self, event: &Event) {
         let (Event::Delivered { claim, .. } | Event::Refused { claim, .. } | Event::Expired { claim, .. }) = event
         else {
             if matches!(event, Event::Lost { claim, .. } if self.seen.on_its_way == Some(*claim)) {
-                // It may be sent again, or something else in its place.
+                // The decision may resend it or send something else.
                 self.seen.on_its_way = None;
             }
             return;
@@ -215,12 +215,12 @@ impl Turn {
                     let signal = cleared.get();
                     claims += 1;
                     prop_assert_eq!(signal.claim, claims);
-                    prop_assert_eq!(self.seen.on_its_way, None, "two claims on their way");
+                    prop_assert_eq!(self.seen.on_its_way, None, "two claims in flight");
                     if signal.via == Via::LateAnswer {
                         self.seen.late_answers += 1;
-                        prop_assert!(is_settled_by_a_signal(now), "a late answer before any");
+                        prop_assert!(is_settled_by_a_signal(now), "a late answer before any signal");
                     } else {
-                        prop_assert_eq!(self.seen.answers, 0, "an answer after the answer");
+                        prop_assert_eq!(self.seen.answers, 0, "a second answer");
                         let claimed = matches!(
                             now.state(),
                             State::Claimed { signal: kind, via, .. } if *kind == signal.kind() && *via == signal.via
@@ -265,9 +265,9 @@ impl Turn {
     fn check_state(&self, before: &Obligation) -> Result<(), TestCaseError> {
         let now = &self.obligation;
         if before.state().is_final() {
-            prop_assert_eq!(before.state(), now.state(), "a final state was left");
+            prop_assert_eq!(before.state(), now.state(), "a final state changed");
         }
-        prop_assert_eq!(self.seen.answers, u32::from(is_settled_by_a_signal(now)), "settled and seen are not the same");
+        prop_assert_eq!(self.seen.answers, u32::from(is_settled_by_a_signal(now)), "state and seen answers differ");
         prop_assert!(now.deferrals() <= self.policy.max_deferrals && self.seen.deferrals <= now.deferrals());
         prop_assert!(!(now.is_running() && now.is_waiting()));
 
@@ -275,15 +275,15 @@ impl Turn {
         if now.state().is_final() {
             prop_assert!(!now.is_waiting() && (now.is_running() || now.wake_at().is_none()));
             for held in ["pending", "promised", "cancelled_by"] {
-                prop_assert!(stored.get(held).is_none(), "{held} after the end: {stored}");
+                prop_assert!(stored.get(held).is_none(), "{held} is still set after the end: {stored}");
             }
         }
-        let read: Obligation = serde_json::from_value(stored).expect("what was stored can be read");
+        let read: Obligation = serde_json::from_value(stored).expect("a stored obligation can be read");
         prop_assert_eq!(&read, now);
         Ok(())
     }
 
-    /// What happens when everyone does their part.
+    /// Goes on without failures until the turn ends.
     fn goes_on_well(&mut self) -> Result<(), TestCaseError> {
         for _ in 0..40 {
             let state = self.obligation.state().clone();
@@ -299,7 +299,7 @@ impl Turn {
             };
             self.take(step)?;
         }
-        Err(TestCaseError::fail(format!("it never ends: {:?}", self.obligation)))
+        Err(TestCaseError::fail(format!("the turn never ends: {:?}", self.obligation)))
     }
 }
 

@@ -1,22 +1,22 @@
-//! What a test asks a gateway about itself.
+//! What a test queries a gateway for.
 
 use serde_json::Value;
 
 use crate::{Gateway, eventually};
 
 impl Gateway {
-    /// Waits until nothing is owed any more: everybody has what they will get.
+    /// Waits until nothing is owed any more.
     ///
     /// # Panics
-    /// When something still is after [`PATIENCE`](crate::PATIENCE).
+    /// If something is still owed after [`PATIENCE`](crate::PATIENCE).
     pub async fn settles(&self) {
         eventually("nothing is owed", async || self.open_turns().is_empty().then_some(())).await;
     }
 
-    /// The only turn of this gateway, in whatever state.
+    /// The id of the only turn of this gateway, in any state.
     ///
     /// # Panics
-    /// When it has none, or more.
+    /// If there is no turn, or more than one.
     #[must_use]
     pub fn only_turn(&self) -> String {
         let list: Value = serde_json::from_str(&self.prints(&["turns", "list", "--json"])).expect("the list is JSON");
@@ -25,27 +25,27 @@ impl Gateway {
         items[0]["turn_id"].as_str().expect("a turn has an id").to_owned()
     }
 
-    /// How many turns no way of answering was left for.
+    /// How many turns ended as `undeliverable`.
     #[must_use]
     pub fn undeliverable(&self) -> usize {
         self.turns("undeliverable").len()
     }
 
-    /// Whether `/readyz` says that it is ready, and what it says.
+    /// Whether `/readyz` reports ready, and its body.
     ///
     /// # Panics
-    /// When it does not answer.
+    /// If it does not respond.
     pub async fn readiness(&self) -> (bool, String) {
-        let response = self.http().get(format!("{}/readyz", self.url())).send().await.expect("it answers");
+        let response = self.http().get(format!("{}/readyz", self.url())).send().await.expect("/readyz responds");
         (response.status().is_success(), response.text().await.expect("it says something"))
     }
 
-    /// Waits until `/readyz` says that it is not ready, for a reason with these words; gives all it says.
+    /// Waits until `/readyz` reports not ready for a reason that contains `words`; returns its body.
     ///
     /// # Panics
-    /// When it does not.
+    /// If that does not happen in time.
     pub async fn complains(&self, words: &str) -> String {
-        let about = format!("it is not ready: {words}");
+        let about = format!("the gateway is not ready: {words}");
         eventually(&about, async || {
             let (ready, said) = self.readiness().await;
             (!ready && said.contains(words)).then_some(said)
@@ -53,12 +53,12 @@ impl Gateway {
         .await
     }
 
-    /// Its metrics.
+    /// The body of `/metrics`.
     ///
     /// # Panics
-    /// When it does not show them.
+    /// If it does not respond.
     pub async fn metrics(&self) -> String {
-        let response = self.http().get(format!("{}/metrics", self.url())).send().await.expect("it answers");
+        let response = self.http().get(format!("{}/metrics", self.url())).send().await.expect("/metrics responds");
         response.text().await.expect("the metrics are text")
     }
 }

@@ -1,4 +1,4 @@
-//! A real browser, led by a script of `tests/browser`.
+//! A real browser, driven by a script of `tests/browser`.
 
 use std::{path::Path, process::Stdio};
 
@@ -11,8 +11,8 @@ use tokio::{
 
 use crate::{PATIENCE, agent::counterparts};
 
-/// A person at a browser: a script that says where it is, waits there to be told to go on, and fails
-/// when it does not see what it should.
+/// A person at a browser: a script that prints the checkpoint it has reached, waits there for a line on standard input, and
+/// fails when it does not see what it should.
 #[derive(Debug)]
 pub struct Browser {
     script: String,
@@ -23,10 +23,10 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts `tests/browser/{script}.mjs` on what is at `url`.
+    /// Starts `tests/browser/{script}.mjs` on the page at `url`.
     ///
     /// # Panics
-    /// When Node.js cannot be started.
+    /// If Node.js cannot be started.
     #[must_use]
     pub fn follows(script: &str, url: &str) -> Self {
         let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -41,43 +41,43 @@ impl Browser {
             .kill_on_drop(true)
             .spawn()
             .expect("Node.js starts");
-        let said = BufReader::new(process.stdout.take().expect("what the script says is piped")).lines();
-        let told = process.stdin.take().expect("what the script is told is piped");
-        let mut complaints = process.stderr.take().expect("the script's complaints are piped");
+        let said = BufReader::new(process.stdout.take().expect("the script's output is piped")).lines();
+        let told = process.stdin.take().expect("the script's input is piped");
+        let mut complaints = process.stderr.take().expect("the script's errors are piped");
         let complaints = tokio::spawn(async move {
             let mut text = String::new();
-            // Whatever could be read is shown.
+            // What could be read before an error is shown.
             let _ = complaints.read_to_string(&mut text).await;
             text
         });
         Self { script: script.to_owned(), process, said, told, complaints }
     }
 
-    /// Waits until the script is where it says `place`, where it stays.
+    /// Waits until the script reaches the checkpoint `place`, where it waits.
     ///
     /// # Panics
-    /// When it fails before, or is elsewhere.
+    /// If it fails first or reaches another one.
     pub async fn is_at(&mut self, place: &str) {
-        let said = timeout(PATIENCE, self.said.next_line()).await.ok().map(|line| line.expect("the script is heard"));
+        let said = timeout(PATIENCE, self.said.next_line()).await.ok().map(|line| line.expect("output is read"));
         match said {
-            Some(Some(said)) => assert_eq!(said, place, "the script `{}` is elsewhere", self.script),
+            Some(Some(said)) => assert_eq!(said, place, "the script `{}` is at another checkpoint", self.script),
             Some(None) => self.complain().await,
-            None => panic!("the script `{}` did not come to `{place}` within {PATIENCE:?}", self.script),
+            None => panic!("the script `{}` did not reach `{place}` within {PATIENCE:?}", self.script),
         }
     }
 
-    /// Tells the script to go on from where it is.
+    /// Lets the script continue from its checkpoint.
     ///
     /// # Panics
-    /// When it has ended.
+    /// If it has ended.
     pub async fn goes_on(&mut self) {
-        self.told.write_all(b"\n").await.expect("the script waits to be told");
+        self.told.write_all(b"\n").await.expect("the script reads its input");
     }
 
-    /// Waits until the script has seen everything that it should.
+    /// Waits until the script has ended successfully.
     ///
     /// # Panics
-    /// When it has not.
+    /// If it fails.
     pub async fn is_content(mut self) {
         let status = timeout(PATIENCE, self.process.wait()).await;
         let status = status.unwrap_or_else(|_| panic!("the script `{}` does not end", self.script));
@@ -87,7 +87,7 @@ impl Browser {
     }
 
     async fn complain(&mut self) -> ! {
-        let complaints = (&mut self.complaints).await.expect("the script's complaints are read");
+        let complaints = (&mut self.complaints).await.expect("the script's errors are read");
         panic!("the script `{}` failed:\n{complaints}", self.script)
     }
 }

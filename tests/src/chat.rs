@@ -1,4 +1,4 @@
-//! A person at the web chat, by its socket alone.
+//! A person at the web chat, connected by its socket alone.
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::PATIENCE;
 #[derive(Debug)]
 pub struct Chat {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
-    /// The turns that it was welcomed with.
+    /// The turns in the `welcome` frame.
     pub turns: Vec<Value>,
 }
 
@@ -19,7 +19,7 @@ impl Chat {
     /// Opens `conversation` at the gateway at `url`.
     ///
     /// # Panics
-    /// When it is not welcomed.
+    /// If there is no `welcome`.
     pub async fn opens(url: &str, conversation: &str) -> Self {
         let url = format!("{}/chat/ws", url.replacen("http", "ws", 1));
         let (socket, _) = tokio_tungstenite::connect_async(url).await.expect("the socket opens");
@@ -30,10 +30,10 @@ impl Chat {
         chat
     }
 
-    /// Says something, and waits until it is accepted; gives the turn's id.
+    /// Sends a message and waits until it is accepted; returns the turn's id.
     ///
     /// # Panics
-    /// When it is not.
+    /// If it is not accepted.
     pub async fn says(&mut self, id: &str, text: &str) -> String {
         self.sends(&json!({ "type": "message", "id": id, "text": text })).await;
         let accepted = self.hears("accepted").await;
@@ -48,7 +48,7 @@ impl Chat {
     async fn hears(&mut self, kind: &str) -> Value {
         let heard = async {
             loop {
-                let message = self.socket.next().await.expect("the socket is open").expect("the socket is whole");
+                let message = self.socket.next().await.expect("the socket is open").expect("a frame is read");
                 let Message::Text(text) = message else { continue };
                 let frame: Value = serde_json::from_str(&text).expect("a frame is JSON");
                 if frame["type"] == kind {
@@ -56,6 +56,6 @@ impl Chat {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, heard).await.unwrap_or_else(|_| panic!("heard no `{kind}` within {PATIENCE:?}"))
+        tokio::time::timeout(PATIENCE, heard).await.unwrap_or_else(|_| panic!("no `{kind}` frame within {PATIENCE:?}"))
     }
 }

@@ -1,4 +1,4 @@
-//! The channel suite, against the Discord of `tests/discord`.
+//! Runs the channel conformance suite against the Discord server of `tests/discord`.
 
 use std::{
     sync::{
@@ -23,7 +23,7 @@ use crate::{
     Discord, DiscordSection, Pace, check::Identity, directory::Directory, inbound::Reader, snowflake::Snowflake,
 };
 
-/// The machine's clock, with a lead.
+/// The system clock plus an offset.
 #[derive(Debug, Default)]
 struct LeadingClock(AtomicI64);
 
@@ -178,7 +178,7 @@ impl PlatformDouble for Double {
     }
 
     async fn next(&self, trouble: Trouble) -> bool {
-        // What an earlier trouble limited is over.
+        // Lets limits from earlier troubles end.
         self.clock.0.fetch_add(60_000, Ordering::SeqCst);
         let send = || Fault::on("POST", "/channels/*/messages");
         let fault = match trouble {
@@ -188,7 +188,7 @@ impl PlatformDouble for Double {
             Trouble::LoseResponse => send().executed_then_dropped(),
             Trouble::Refuse => send().refused(403, 50007, "Cannot send messages to this user"),
             Trouble::Unauthorized => send().refused(401, 0, "401: Unauthorized"),
-            // Discord never says so; what is not written is shown in `api`.
+            // Discord never reports this. The tests of `api` cover requests that are not written.
             Trouble::Fail => return false,
         };
         self.server.fault(fault).await;
@@ -200,7 +200,7 @@ impl PlatformDouble for Double {
     }
 
     async fn brings(&self, payload: String) {
-        // Messages are acknowledged to nobody; a command is, within three seconds.
+        // Messages are not acknowledged on Discord; a command is, within three seconds.
         while self.server.sessions().await.connected == 0 {
             tokio::task::yield_now().await;
         }

@@ -1,7 +1,7 @@
-//! What is where: which server a channel is in, what a thread belongs to, which roles are ours.
+//! Which server a channel is in, which channel a thread belongs to, and which roles are ours.
 //!
-//! Fed by the events of the Gateway. Discord does not say it with a message, and a session that is taken up
-//! again says it of no channel: what is not known is asked for.
+//! Filled from Gateway events. A message does not carry these facts, and a resumed session does not repeat them, so
+//! missing ones are fetched over REST.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -16,24 +16,24 @@ use crate::{
     snowflake::Snowflake,
 };
 
-/// What kinds of channels there are
+/// The types of channels
 /// (<https://discord.com/developers/docs/resources/channel#channel-object-channel-types>).
 mod kind {
     pub(super) const TEXT: u64 = 0;
     pub(super) const ANNOUNCEMENT: u64 = 5;
     pub(super) const DIRECT: [u64; 2] = [1, 3];
     pub(super) const THREADS: [u64; 3] = [10, 11, 12];
-    /// Categories, forums, directories and media: nothing is said in them.
+    /// Categories, directories, forums and media channels.
     pub(super) const WITHOUT_MESSAGES: [u64; 4] = [4, 14, 15, 16];
 }
 
-/// A channel.
+/// What is known about a channel or a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     kind: u64,
     pub(crate) guild: Option<Snowflake>,
     parent: Option<Snowflake>,
-    /// Who made it.
+    /// Who created it, if it is a thread.
     pub(crate) owner: Option<Snowflake>,
     name: Option<String>,
 }
@@ -44,17 +44,17 @@ impl Place {
         self.parent.filter(|_| kind::THREADS.contains(&self.kind))
     }
 
-    /// Whether it is a chat with one person.
+    /// Whether it is a direct chat, with one person or several.
     pub(crate) fn is_direct(&self) -> bool {
         kind::DIRECT.contains(&self.kind)
     }
 
-    /// Whether a thread can be made from a message in it.
+    /// Whether a thread can be started from a message in it.
     pub(crate) const fn can_have_threads(&self) -> bool {
         matches!(self.kind, kind::TEXT | kind::ANNOUNCEMENT)
     }
 
-    /// Whether something is said in it.
+    /// Whether it can contain messages.
     pub(crate) fn has_messages(&self) -> bool {
         !kind::WITHOUT_MESSAGES.contains(&self.kind)
     }
@@ -72,7 +72,7 @@ impl From<&Channel> for Place {
     }
 }
 
-/// What is where.
+/// The known channels and roles.
 #[derive(Debug, Default)]
 pub(crate) struct Directory(RwLock<State>);
 
@@ -84,7 +84,7 @@ struct State {
     ours: HashMap<Snowflake, HashSet<Snowflake>>,
 }
 
-/// What has been said last in a channel.
+/// The last message of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Latest {
     pub(crate) channel: Snowflake,
@@ -105,12 +105,12 @@ impl Directory {
         self.read().roles.get(&role).cloned()
     }
 
-    /// Whether a role of a server is ours; `None` when nothing is known of the server.
+    /// Whether a server's role is ours; `None` if our roles there are unknown.
     pub(crate) fn is_our_role(&self, guild: Snowflake, role: Snowflake) -> Option<bool> {
         Some(self.read().ours.get(&guild)?.contains(&role))
     }
 
-    /// A channel or a thread, in the server that it is in.
+    /// Adds a channel or a thread. `guild` is its server if the channel does not name it.
     pub(crate) fn learn(&self, channel: &Channel, guild: Option<Snowflake>) {
         let place = Place { guild: channel.guild_id.or(guild), ..Place::from(channel) };
         self.write().places.insert(channel.id, place);
@@ -125,7 +125,7 @@ impl Directory {
         self.write().places.remove(&channel);
     }
 
-    /// A server; returns what has been said last in it, channel by channel.
+    /// Adds a server's channels and roles. Returns the last message of each channel.
     pub(crate) fn learn_guild(&self, guild: &Guild<'_>, us: Snowflake) -> Vec<Latest> {
         let channels = readable::<Channel>(&guild.channels).chain(readable(&guild.threads));
         let mut latest = Vec::new();
@@ -152,7 +152,7 @@ impl Directory {
 
     pub(crate) fn learn_role(&self, guild: Snowflake, role: Role, us: Snowflake) {
         let mut state = self.write();
-        // The role that an application brings along has its name, and people mention it by mistake.
+        // An application's own role has the same name as its bot, so people mention it by mistake.
         if role.tags.bot_id == Some(us) {
             state.ours.entry(guild).or_default().insert(role.id);
         }
@@ -168,7 +168,7 @@ impl Directory {
     }
 }
 
-/// Those that can be read.
+/// Parses each item and skips the invalid ones.
 fn readable<'a, T: DeserializeOwned>(raw: &'a [&'a RawValue]) -> impl Iterator<Item = T> + 'a {
     raw.iter().filter_map(|raw| serde_json::from_str(raw.get()).ok())
 }

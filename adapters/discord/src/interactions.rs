@@ -1,9 +1,9 @@
-//! Interactions that still can be answered as such
+//! Interactions whose tokens are still valid
 //! (<https://discord.com/developers/docs/interactions/receiving-and-responding>).
 //!
-//! An interaction has to be acknowledged within three seconds, which is done as soon as it is stored, and can
-//! be answered for fifteen minutes with the token that came with it. The tokens are kept in the channel's
-//! cursor `interactions`, in the transaction that stores the event, for as long as they are of use.
+//! An interaction must be acknowledged within three seconds, which happens as soon as it is stored. Its token can answer it
+//! for fifteen minutes. Valid tokens are stored in the channel's cursor `interactions`, in the transaction that stores the
+//! event.
 
 use std::{
     collections::HashMap,
@@ -24,39 +24,38 @@ use crate::{
     snowflake::Snowflake,
 };
 
-/// The name of the cursor.
 pub(crate) const CURSOR: &str = "interactions";
 
-/// How long an interaction may wait for its acknowledgement.
+/// How long Discord waits for the acknowledgement.
 const ACKNOWLEDGED_WITHIN: Duration = Duration::from_secs(3);
 
-/// How long a token is of use: fifteen minutes, less what a call may take.
+/// How long a token is used: fifteen minutes, less the time of a call.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(14 * 60 + 30);
 
-/// How many tokens are kept; with more of them, the oldest are answered in their channels.
+/// How many tokens are stored. The oldest above this are lost at a restart, and answered in their channels.
 const KEPT: usize = 500;
 
-/// The pause between two tries to acknowledge.
+/// The pause between attempts to acknowledge.
 const BETWEEN_TRIES: Duration = Duration::from_millis(200);
 
-/// The flag of what only one person sees.
+/// The flag of a message that only one person sees.
 pub(crate) const EPHEMERAL: u64 = 1 << 6;
 
-/// An interaction.
+/// An interaction and its token.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) id: Snowflake,
     pub(crate) application: Snowflake,
     token: String,
     pub(crate) user: Snowflake,
-    /// The chat that it belongs to: its channel, or the one that its thread is in.
+    /// Its channel; the parent channel if it is in a thread.
     chat: Snowflake,
-    /// Only the person sees what is answered.
+    /// Only the person sees the answer.
     pub(crate) is_private: bool,
-    /// A command: the answer takes the place of the notice. Else a button, whose message the answer stands below.
+    /// A command, whose answer replaces the "thinking" notice. Otherwise a button, whose answer is a new message.
     pub(crate) is_command: bool,
     at: Timestamp,
-    /// The turn that it became.
+    /// The turn that it opened.
     turn: Option<TurnId>,
 }
 
@@ -85,12 +84,12 @@ impl Record {
         &self.token
     }
 
-    /// Where what is answered to it is made.
+    /// The path to create messages in answer to it.
     pub(crate) fn followups(&self) -> String {
         format!("webhooks/{}/{}", self.application, self.token)
     }
 
-    /// One of the messages answered to it.
+    /// The path of a message that answers it.
     pub(crate) fn message(&self, message: &str) -> String {
         format!("webhooks/{}/{}/messages/{message}", self.application, self.token)
     }
@@ -105,7 +104,7 @@ impl Record {
 enum Acknowledged {
     NotYet,
     Yes,
-    /// It was too late, or is not known any more.
+    /// It was too late, or the token is no longer valid.
     Never,
 }
 
@@ -114,12 +113,12 @@ struct Entry {
     acknowledged: watch::Sender<Acknowledged>,
 }
 
-/// The interactions that still can be answered.
+/// The interactions that can still be answered.
 #[derive(Default)]
 pub(crate) struct Interactions(Mutex<HashMap<Snowflake, Entry>>);
 
 impl Interactions {
-    /// Takes in what was stored before a restart; returns those that may still wait for their acknowledgement.
+    /// Loads what an earlier run stored. Returns the interactions that may still need their acknowledgement.
     pub(crate) fn load(&self, stored: &str, now: Timestamp) -> Vec<Arc<Record>> {
         let records: Vec<Record> = serde_json::from_str(stored).unwrap_or_default();
         let mut entries = self.lock();
@@ -136,7 +135,7 @@ impl Interactions {
         waiting
     }
 
-    /// Notes one, before it is stored.
+    /// Adds an interaction, before it is stored.
     pub(crate) fn note(&self, record: Record, now: Timestamp) -> Arc<Record> {
         let mut entries = self.lock();
         entries.retain(|_, entry| entry.record.is_alive(now));
@@ -148,14 +147,14 @@ impl Interactions {
         Arc::clone(&entry.record)
     }
 
-    /// Notes the turn that one became.
+    /// Notes the turn that an interaction opened.
     pub(crate) fn became(&self, id: Snowflake, turn: TurnId) {
         if let Some(entry) = self.lock().get_mut(&id) {
             entry.record = Arc::new(Record { turn: Some(turn), ..Record::clone(&entry.record) });
         }
     }
 
-    /// What is stored of them.
+    /// The latest valid ones as JSON, for the cursor.
     pub(crate) fn to_text(&self, now: Timestamp) -> String {
         let entries = self.lock();
         let mut records: Vec<Arc<Record>> = entries.values().map(|entry| Arc::clone(&entry.record)).collect();
@@ -164,21 +163,21 @@ impl Interactions {
         records.sort_unstable_by_key(|record| std::cmp::Reverse(record.id));
         records.truncate(KEPT);
         let records: Vec<&Record> = records.iter().map(AsRef::as_ref).collect();
-        serde_json::to_string(&records).expect("records are JSON")
+        serde_json::to_string(&records).expect("records serialise to JSON")
     }
 
-    /// The one with this id, if it still can be answered.
+    /// The interaction with this id, if it can still be answered.
     pub(crate) async fn alive(&self, id: Snowflake, now: Timestamp) -> Option<Arc<Record>> {
         self.settled(id, now).await
     }
 
-    /// The one that a turn was, if it still can be answered.
+    /// The interaction that opened a turn, if it can still be answered.
     pub(crate) async fn of_turn(&self, turn: TurnId, now: Timestamp) -> Option<Arc<Record>> {
         let id = self.lock().values().find(|entry| entry.record.turn == Some(turn)).map(|entry| entry.record.id)?;
         self.settled(id, now).await
     }
 
-    /// The latest one by which a person can be answered in private.
+    /// The latest interaction that can answer a person in private.
     pub(crate) async fn private_to(&self, user: Snowflake, chat: &str, now: Timestamp) -> Option<Arc<Record>> {
         let of_the_user = |entry: &&Entry| {
             let record = &entry.record;
@@ -188,7 +187,7 @@ impl Interactions {
         self.settled(id, now).await
     }
 
-    /// Waits until it is known whether it was acknowledged.
+    /// Waits until the acknowledgement has succeeded or failed. `None` if it failed.
     async fn settled(&self, id: Snowflake, now: Timestamp) -> Option<Arc<Record>> {
         let (record, mut acknowledged) = {
             let entries = self.lock();
@@ -201,7 +200,7 @@ impl Interactions {
         is_usable.then_some(record)
     }
 
-    /// One cannot be answered any more.
+    /// Notes that an interaction can no longer be answered.
     pub(crate) fn lost(&self, id: Snowflake) {
         self.settle(id, Acknowledged::Never);
     }
@@ -217,10 +216,10 @@ impl Interactions {
     }
 }
 
-/// Tells Discord that an interaction was noticed: until then the person sees that nothing happens, and after
-/// three seconds that it failed. `answer` is what else it is told.
+/// Acknowledges an interaction, retrying for up to three seconds. After that, Discord shows the person that it failed.
+/// `answer` replaces the default acknowledgement.
 pub(crate) async fn acknowledge(api: &Api, interactions: &Interactions, record: &Record, answer: Option<Value>) {
-    // 5: the answer comes later; 6: nothing changes on the message.
+    // Type 5: the answer follows later. Type 6: the message does not change.
     let answer = answer.unwrap_or_else(|| match (record.is_command, record.is_private) {
         (true, true) => json!({"type": 5, "data": {"flags": EPHEMERAL}}),
         (true, false) => json!({"type": 5}),
@@ -236,7 +235,7 @@ pub(crate) async fn acknowledge(api: &Api, interactions: &Interactions, record: 
                 }
                 Err(error) if !error.may_pass() => {
                     let id = record.id;
-                    tracing::warn!(%id, %error, "an interaction was not acknowledged: it is answered in its channel");
+                    tracing::warn!(%id, %error, "an interaction could not be acknowledged, answering in its channel");
                     return Acknowledged::Never;
                 }
                 Err(_) => tokio::time::sleep(BETWEEN_TRIES).await,
@@ -247,13 +246,13 @@ pub(crate) async fn acknowledge(api: &Api, interactions: &Interactions, record: 
     interactions.settle(record.id, state);
 }
 
-/// Removes the notice that a command is thought over.
+/// Removes the "thinking" notice of a command.
 pub(crate) async fn take_back(api: &Api, record: &Record) {
     if record.is_command
         && let Err(error) = api.call(Method::DELETE, &record.message("@original"), Body::Nothing).await
     {
-        // It ends with its token, a quarter of an hour later.
-        tracing::debug!(id = %record.id, %error, "the notice of a command stays");
+        // The notice ends when the token expires, after fifteen minutes.
+        tracing::debug!(id = %record.id, %error, "the notice of a command could not be removed");
     }
 }
 

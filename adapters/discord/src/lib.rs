@@ -1,35 +1,34 @@
 //! Discord as a channel: direct chats, servers, threads, slash commands and buttons.
 //!
-//! Events come in over the Gateway: one task reads them and another one stores them, in the order in which they
-//! came, before anything else is done with them. What was missed is read over REST. Everything goes out over
-//! REST. What is sent is made of serenity's types; what comes in is read with views of our own (`payload.rs`),
-//! to which nothing unknown is an error. The connection to the Gateway and the calls are our own as well: see
-//! `gateway.rs` and `api.rs` for why.
+//! Events arrive over the Gateway. One task reads them and another stores them, in order, before anything else happens
+//! with them. Missed messages are read over REST, and everything is sent over REST. Requests are built from serenity's
+//! types; payloads are parsed into our own types (`payload.rs`), which accept unknown fields and kinds. The Gateway
+//! connection and the REST client are our own too: `gateway.rs` and `api.rs` say why.
 //!
-//! What it never does: decide who may talk to the agent, say a token anywhere, open an address that somebody
-//! else gave, or let an answer call anybody: every message goes out with `allowed_mentions: {"parse": []}`.
+//! The adapter never decides who may talk to the agent, never reveals a token, never opens an address that somebody else
+//! supplied, and never lets an answer ping anybody: every message has `allowed_mentions: {"parse": []}`.
 //!
-//! # What was decided
+//! # Decisions
 //!
-//! * **Conversation**: the channel is the chat; a thread, and a forum's post, is a thread in the channel that it
-//!   belongs to. What only one person sees is a conversation of its own (`private:<user>`), so that no answer
-//!   in it can go anywhere else: when its interaction cannot be answered any more, it goes to their direct chat.
-//! * **Ids**: a message is `channel:message`, with the time of an edit as its revision; a command or a button is
-//!   `interaction:<id>`, which stands for the message that an answer replies to.
-//! * **Position**: one id for all channels, since ids grow with time; a gap by server from a new session until
-//!   it is filled. It is stored with the events, together with the session, which a restart takes up again.
-//! * **Interactions** are acknowledged once they are stored. Their tokens are kept for as long as they are of
-//!   use, apart from the events.
-//! * **Threads of our own** (`auto_thread`): the thread of a mention has the message's id, so it is known before
-//!   it is opened, and opening it twice is one thread.
-//! * **Resending**: by the nonce for as long as Discord surely knows it, then the channel is read back.
+//! * **Conversation**: the channel is the chat. A thread or a forum post is a thread in its channel. Private answers are
+//!   a conversation of their own (`private:<user>`), so that they cannot go elsewhere. When the interaction can no longer
+//!   be answered, they go to the person's direct chat.
+//! * **Ids**: a message is `channel:message`, with the time of an edit as its revision. A command or a button is
+//!   `interaction:<id>`, which takes the place of the message that an answer replies to.
+//! * **Position**: one id for all channels, because ids grow with time, and a gap per server from the start of a session
+//!   until the missed messages are read. It is stored with the events and the session, which a restart resumes.
+//! * **Interactions** are acknowledged once they are stored. Their tokens are stored apart from the events, until they
+//!   expire.
+//! * **Threads of our own** (`auto_thread`): a thread has the id of the message that it starts from. So its id is known
+//!   before it is opened, and opening it twice creates one thread.
+//! * **Resending**: with the same nonce while Discord remembers it; later, the channel is read back first.
 //!
 //! # To add …
 //!
-//! * a kind of event: its view in `payload.rs`, its reading in `inbound/`, its name in `receive.rs`;
+//! * a kind of event: its type in `payload.rs`, its reader in `inbound/`, its name in `receive.rs`;
 //! * something to send: its arm in `outbound.rs`;
-//! * a failure of Discord's that wants something done: its code in `errors.rs`;
-//! * a number that Discord sets: its line in `capabilities.rs` or `section.rs`, with its source.
+//! * handling of an error from Discord: its code in `errors.rs`;
+//! * a limit that Discord sets: its line in `capabilities.rs` or `section.rs`, with its source.
 
 mod api;
 mod capabilities;
@@ -89,42 +88,42 @@ pub use crate::{
 
 const UNKNOWN_TOKEN: &str = "Discord does not know the token";
 
-/// How many places of threads are remembered.
+/// How many thread titles, and how many messages without threads, are remembered.
 const PLACES: usize = 4096;
 
-/// How long a delivery waits for what a start has to read first.
+/// How long a delivery waits for the stored interactions to be loaded after a start.
 const LOADED_WITHIN: Duration = Duration::from_secs(10);
 
-/// One application on Discord.
+/// One Discord application: the adapter of one channel.
 pub struct Discord {
     channel: ChannelId,
     options: DiscordSection,
     clock: SharedClock,
     api: Arc<Api>,
-    /// A client that speaks HTTP/1.1 only and follows nobody: for the Gateway, and for Discord's file server.
+    /// Speaks HTTP/1.1 only and follows no redirects: for the Gateway and for Discord's file server.
     plain_http: Client,
     identity: OnceCell<Identity>,
     directory: Directory,
     sent: SentMessages<Snowflake>,
     health: Health,
     interactions: Arc<Interactions>,
-    /// What the threads are called that are not opened yet.
+    /// The titles of threads to open, by the message that they start from.
     topics: Cache<Snowflake, Arc<str>>,
     /// Messages that no thread can be opened from.
     threadless: Cache<Snowflake, ()>,
-    /// When the last session was begun.
+    /// When the last session was started.
     identified_at: Mutex<Option<Timestamp>>,
-    /// Whether what an earlier run left was read.
+    /// Whether the interactions that an earlier run stored were loaded.
     loaded: watch::Sender<bool>,
     tasks: TaskTracker,
 }
 
 impl Discord {
-    /// A channel for one application. `http` makes the calls: a client without a timeout of its own that is
-    /// shorter than a minute.
+    /// Creates the adapter for one application. `http` makes the REST calls; its own timeout, if any, must be at least a
+    /// minute.
     ///
     /// # Panics
-    /// When no HTTP client can be built: the machine has no certificates that could be read.
+    /// If no HTTP client can be built, because the machine has no readable certificates.
     #[must_use]
     pub fn new(channel: ChannelId, options: DiscordSection, clock: SharedClock, http: Client) -> Self {
         let plain_http = Client::builder()
@@ -132,7 +131,7 @@ impl Discord {
             .connect_timeout(Duration::from_secs(10))
             .redirect(redirect::Policy::none())
             .build()
-            .expect("a client without unusual options");
+            .expect("the certificates can be read");
         let api = Api::new(http, options.api_url.clone(), options.token.get().clone(), Arc::clone(&clock));
         Self {
             channel,
@@ -153,13 +152,12 @@ impl Discord {
         }
     }
 
-    /// Who we are.
     async fn me(&self) -> Result<Identity, ApiError> {
         self.identity.get_or_try_init(|| check::who_am_i(&self.api)).await.copied()
     }
 
-    /// Acknowledges an interaction while everything else goes on, with `answer` where it has one of its own; takes the
-    /// notice back that it is thought over when nobody does.
+    /// Acknowledges an interaction in the background, with `answer` if there is one. If not `is_heard`, no answer will come,
+    /// so the "thinking" notice is removed.
     fn acknowledge(&self, record: Arc<Record>, answer: Option<Value>, is_heard: bool) {
         let (api, interactions) = (Arc::clone(&self.api), Arc::clone(&self.interactions));
         self.tasks.spawn(async move {
@@ -170,10 +168,10 @@ impl Discord {
         });
     }
 
-    /// Waits until it is known what an earlier run left.
+    /// Waits until the interactions that an earlier run stored are loaded.
     async fn loaded(&self) {
         let mut loaded = self.loaded.subscribe();
-        // A delivery that does without is answered in its channel.
+        // If that takes too long, the answer goes to the channel.
         let _ = tokio::time::timeout(LOADED_WITHIN, loaded.wait_for(|loaded| *loaded)).await;
     }
 
@@ -185,7 +183,7 @@ impl Discord {
         *self.identified_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
     }
 
-    /// Takes events in until the run ends.
+    /// Receives events until the run ends.
     async fn receive(&self, receiver: Receiver<'_>) -> Result<(), RunEnd> {
         let position = receiver.cursor(position::CURSOR).await?.unwrap_or_default();
         let places = receiver.cursor(places::CURSOR).await?.unwrap_or_default();
@@ -222,7 +220,7 @@ impl Discord {
                 receiver.shutdown.cancel();
                 result
             };
-            // Of the three only the shard can fail: the others end when it does, or with the gateway.
+            // Only the shard can fail. The other two end when it does, or at shutdown.
             tokio::join!(shard.run(), storing, answering.run(hurried)).0
         };
         let commands = async {
@@ -235,7 +233,7 @@ impl Discord {
         }
     }
 
-    /// Registers the commands while everything else goes on: nothing waits for them.
+    /// Registers the commands in the background. Gives up on a permanent error.
     async fn keep_commands(&self, me: Identity, receiver: &Receiver<'_>) {
         if !self.options.commands {
             return;
@@ -251,7 +249,7 @@ impl Discord {
                     }
                 }
                 Err(error) => {
-                    tracing::warn!(channel = %self.channel, %error, "the slash commands were not registered");
+                    tracing::warn!(channel = %self.channel, %error, "the slash commands could not be registered");
                     return;
                 }
             }
@@ -283,7 +281,7 @@ impl ChannelAdapter for Discord {
     }
 
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
-        // Once one of its tasks has ended, the others have nothing left to do.
+        // When one of the tasks ends, this ends the others.
         let ended = shutdown.child_token();
         let _ended = ended.clone().drop_guard();
         let receiver = Receiver { channel: &self.channel, intake: &intake, health: &self.health, shutdown: &ended };

@@ -1,4 +1,4 @@
-//! Takes events from the Gateway: each is read in the order in which it came and stored, and only then acknowledged.
+//! Receives events from the Gateway. Each is read in order and stored, and only then acknowledged.
 
 mod backfill;
 
@@ -21,15 +21,15 @@ use crate::{
     snowflake::Snowflake,
 };
 
-/// How many events are stored at once.
+/// The most events that are stored together.
 const BATCH: usize = 100;
 
-/// How often a channel that is not known is asked for, before it counts as one without a thread.
+/// How often an unknown channel is requested before it is treated as not being a thread.
 const MAX_ASKED: u32 = 4;
 
-/// What messages without words mean.
-const HIDDEN: &str = "what is said in servers comes without its words: the MESSAGE CONTENT INTENT is not switched on for the \
-    application (developer portal, \"Bot\"); or set message_content = false";
+/// The problem that is reported for messages without text.
+const HIDDEN: &str = "messages in servers arrive without their text: the MESSAGE CONTENT INTENT is not switched on for the \
+    application (developer portal, \"Bot\"); switch it on, or set message_content = false";
 
 impl Discord {
     fn reader(&self, me: Identity) -> Reader<'_> {
@@ -43,7 +43,7 @@ impl Discord {
         }
     }
 
-    /// Stores events together with a cursor, for as long as it takes.
+    /// Stores events together with a cursor. Retries until the store accepts them.
     async fn store(
         &self,
         receiver: &Receiver<'_>,
@@ -53,7 +53,7 @@ impl Discord {
         let events: Vec<InboundEvent> = read.into_iter().map(|read| read.event).collect();
         let accepted = receiver.accept(&events, Some((cursor, &position))).await?;
         for (event, accepted) in events.iter().zip(&accepted) {
-            // What the thread is called that is opened from a turn's message.
+            // The answer will open a thread from this message.
             if let (Accepted::Turn(_), Some(message)) = (accepted, &event.message_id)
                 && event.conversation.thread.as_deref() == Some(message)
             {
@@ -64,7 +64,7 @@ impl Discord {
     }
 }
 
-/// Takes events in.
+/// Stores the events of the main queue, and reads missed messages.
 pub(crate) struct Taking<'a> {
     pub(crate) discord: &'a Discord,
     pub(crate) receiver: Receiver<'a>,
@@ -72,7 +72,7 @@ pub(crate) struct Taking<'a> {
     pub(crate) position: Position,
     pub(crate) places: Places,
     pub(crate) stored: Arc<StoredSeq>,
-    /// Events that are read and not stored yet.
+    /// Events that were read but not stored yet.
     waiting: Vec<Read>,
 }
 
@@ -88,9 +88,9 @@ impl<'a> Taking<'a> {
         Self { discord, receiver, me, position, places, stored, waiting: Vec::new() }
     }
 
-    /// Stores what the queue brings, until the run ends or nobody fills it.
+    /// Stores the events of the queue, until the run ends or the queue is closed.
     pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Dispatch>) -> Result<(), ShuttingDown> {
-        // An earlier run ended before these were read. A session that is taken up again brings what is newer.
+        // Reads what an earlier run missed and did not finish reading. A resumed session delivers what is newer.
         self.fill_direct().await?;
         let mut dispatches = Vec::with_capacity(BATCH);
         while self.receiver.until_shutdown(queue.recv_many(&mut dispatches, BATCH)).await? > 0 {
@@ -127,7 +127,7 @@ impl<'a> Taking<'a> {
         self.discord.reader(self.me)
     }
 
-    /// An interaction was handed over to [`Answering`]: what comes after it is not stored before it.
+    /// Waits until [`Answering`] has stored an interaction, so that later events are not stored before it.
     async fn wait_until_stored(&mut self, dispatch: Dispatch) -> Result<(), ShuttingDown> {
         self.flush().await?;
         if let Some(stored) = dispatch.stored {
@@ -152,16 +152,16 @@ impl<'a> Taking<'a> {
                 tracing::warn!(channel = %self.discord.channel, "{HIDDEN}");
             }
         } else if read.is_ambient() {
-            // Whoever reads what is not directed at us reads everything.
+            // A readable message that is not directed at us proves that the intent is granted.
             health.setup_is_complete();
         }
     }
 
-    /// A session begins: what was missed before it has to be read over REST.
+    /// Handles the start of a session: missed messages must be read over REST.
     async fn ready(&mut self, dispatch: &Dispatch) -> Result<(), ShuttingDown> {
         self.flush().await?;
         let Ok(ready) = serde_json::from_str::<Ready>(&dispatch.data) else {
-            tracing::error!(channel = %self.discord.channel, "the gateway's READY cannot be read");
+            tracing::error!(channel = %self.discord.channel, "READY from Discord's gateway cannot be read");
             return Ok(());
         };
         self.me.user = ready.user.id;
@@ -174,11 +174,11 @@ impl<'a> Taking<'a> {
         self.position.passes(dispatch);
         self.discord.begun(now);
         self.store_position().await?;
-        tracing::info!(channel = %self.discord.channel, servers = servers.len(), "connected");
+        tracing::info!(channel = %self.discord.channel, servers = servers.len(), "connected to Discord");
         self.fill_direct().await
     }
 
-    /// Reads what was said in direct chats while we were away.
+    /// Reads missed messages in direct chats.
     async fn fill_direct(&mut self) -> Result<(), ShuttingDown> {
         let Some(from) = self.position.gap(DIRECT) else { return Ok(()) };
         self.flush().await?;
@@ -190,7 +190,7 @@ impl<'a> Taking<'a> {
         self.store_position().await
     }
 
-    /// A server is there, at the start or again: reads what was said in it meanwhile.
+    /// Handles a server that becomes available: learns its channels and reads missed messages.
     async fn server(&mut self, dispatch: &Dispatch) -> Result<(), ShuttingDown> {
         let guild = match serde_json::from_str::<Guild<'_>>(&dispatch.data) {
             Ok(guild) if !guild.unavailable => guild,
@@ -199,7 +199,7 @@ impl<'a> Taking<'a> {
                 return Ok(());
             }
             Err(error) => {
-                tracing::warn!(channel = %self.discord.channel, %error, "a server cannot be read");
+                tracing::warn!(channel = %self.discord.channel, %error, "a server from Discord cannot be read, skipping it");
                 self.position.passes(dispatch);
                 return Ok(());
             }
@@ -209,7 +209,7 @@ impl<'a> Taking<'a> {
         let (id, name) = (guild.id, guild.id.to_string());
         let is_new = !self.places.knows(id);
         if let Some(gap) = self.position.gap(&name) {
-            // We were added to it while we were away: what was said before that is not ours to answer.
+            // If we were added while offline, messages from before that are not answered.
             let joined = guild.joined_at.as_deref().and_then(|at| at.parse::<jiff::Timestamp>().ok());
             let joined = joined.map(|at| Snowflake::at(rejoinder_core::Timestamp::from_millis(at.as_millisecond())));
             let from = if is_new { gap.max(joined.unwrap_or_default()) } else { gap };
@@ -228,7 +228,7 @@ impl<'a> Taking<'a> {
         self.store_position().await
     }
 
-    /// What else changes what is where.
+    /// Updates the directory from other events.
     fn learn(&mut self, dispatch: &Dispatch) {
         let directory = &self.discord.directory;
         let data = &dispatch.data;
@@ -265,7 +265,7 @@ impl<'a> Taking<'a> {
         }
     }
 
-    /// Learns of the places that a message names and nothing is known of.
+    /// Notes the direct chat of a message, or fetches the unknown channel and our unknown roles in its server.
     async fn know_places(&mut self, data: &str) -> Result<(), ShuttingDown> {
         let Ok(message) = serde_json::from_str::<Message>(data) else { return Ok(()) };
         let is_ours = message.author.as_ref().is_some_and(|author| author.id == self.me.user);
@@ -296,14 +296,14 @@ impl<'a> Taking<'a> {
         Ok(())
     }
 
-    /// Asks for something that an event does not say; `None` when it is not to be had.
+    /// Fetches something that an event does not contain; `None` if it is not available.
     async fn ask<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<Option<T>, ShuttingDown> {
         let mut backoff = Backoff::default();
         for _ in 0..MAX_ASKED {
             match self.receiver.until_shutdown(self.discord.api.get(path)).await? {
                 Ok(found) => return Ok(Some(found)),
                 Err(error) if error.may_pass() => {
-                    tracing::debug!(channel = %self.discord.channel, %error, "a place cannot be asked for yet");
+                    tracing::debug!(channel = %self.discord.channel, %error, "a channel or member cannot be fetched yet, retrying");
                     self.receiver.pause(backoff.pause().max(error.pause().unwrap_or_default())).await?;
                 }
                 Err(_) => break,
@@ -312,7 +312,7 @@ impl<'a> Taking<'a> {
         Ok(None)
     }
 
-    /// Stores what waits, with the position that covers it.
+    /// Stores the waiting events, with the position that covers them.
     pub(crate) async fn flush(&mut self) -> Result<(), ShuttingDown> {
         if self.waiting.is_empty() {
             self.caught_up();
@@ -341,7 +341,7 @@ impl<'a> Taking<'a> {
         self.receiver.move_cursor(crate::places::CURSOR, &self.places.to_text()).await
     }
 
-    /// Everything up to the position is stored.
+    /// Lets heartbeats acknowledge all events up to the position.
     fn caught_up(&self) {
         if let Some(session) = &self.position.session {
             self.stored.set(session.seq);
@@ -349,7 +349,7 @@ impl<'a> Taking<'a> {
     }
 }
 
-/// Takes interactions in, beside everything else.
+/// Stores and acknowledges interactions, in parallel to the main queue.
 pub(crate) struct Answering<'a> {
     pub(crate) discord: &'a Discord,
     pub(crate) receiver: Receiver<'a>,
@@ -357,7 +357,7 @@ pub(crate) struct Answering<'a> {
 }
 
 impl Answering<'_> {
-    /// Stores what the queue brings, until the run ends or nobody fills it.
+    /// Stores the interactions of the queue, until the run ends or the queue is closed.
     pub(crate) async fn run(self, mut queue: mpsc::UnboundedReceiver<Urgent>) -> Result<(), ShuttingDown> {
         while let Some(urgent) = self.receiver.until_shutdown(queue.recv()).await? {
             self.take(urgent).await?;
@@ -369,7 +369,7 @@ impl Answering<'_> {
     async fn take(&self, urgent: Urgent) -> Result<(), ShuttingDown> {
         let discord = self.discord;
         let Some(mut read) = discord.reader(self.me).read(&urgent.kind, &urgent.data, urgent.seq) else {
-            // Whoever waits for it may have ended.
+            // The receiver may be gone.
             let _ = urgent.stored.send(());
             return Ok(());
         };
@@ -382,7 +382,7 @@ impl Answering<'_> {
         let _ = urgent.stored.send(());
         let Some(record) = record else { return Ok(()) };
         let id = record.id;
-        // Nobody answers whoever may not talk to the agent; only in a direct chat they may be told so.
+        // A person who may not talk to the agent gets no answer, except perhaps a notice in a direct chat.
         let is_heard = accepted.iter().any(|accepted| match accepted {
             Accepted::Kept => is_direct,
             Accepted::Refused => false,

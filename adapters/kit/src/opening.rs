@@ -1,8 +1,8 @@
-//! What a channel has only while it runs.
+//! A value that a channel has only while it runs.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// What requests from outside need of a running channel; nothing while it does not run.
+/// A value that requests from outside need; it is set only while the channel runs.
 #[derive(Debug)]
 pub struct Opening<T>(RwLock<Option<Arc<T>>>);
 
@@ -13,20 +13,20 @@ impl<T> Default for Opening<T> {
 }
 
 impl<T> Opening<T> {
-    /// One that is open for ever.
+    /// An opening that never closes.
     #[must_use]
     pub fn always(value: T) -> Self {
         Self(RwLock::new(Some(Arc::new(value))))
     }
 
-    /// Opens the channel until the guard is dropped.
+    /// Sets the value until the returned guard is dropped.
     #[must_use = "the channel is closed when this is dropped"]
     pub fn open(&self, value: T) -> Opened<'_, T> {
         self.set(Some(Arc::new(value)));
         Opened(self)
     }
 
-    /// What there is while the channel runs.
+    /// The value; `None` while the channel does not run.
     #[must_use]
     pub fn get(&self) -> Option<Arc<T>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -37,7 +37,7 @@ impl<T> Opening<T> {
     }
 }
 
-/// An open channel. Dropping it closes the channel, however its run ends.
+/// Keeps an [`Opening`] open. Dropping it clears the value, however the run ends.
 #[derive(Debug)]
 pub struct Opened<'a, T>(&'a Opening<T>);
 

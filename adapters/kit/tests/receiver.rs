@@ -1,4 +1,4 @@
-//! Events are stored for as long as that takes, whatever one of them is.
+//! The receiver retries until events are stored, and one that the store rejects does not stop the others.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,7 +20,7 @@ fn channel() -> ChannelId {
     ChannelId::new("test", "main")
 }
 
-/// A gateway without channels and agents, over a database that refuses this much.
+/// A gateway without channels and agents, over a store that refuses this much.
 async fn gateway(refuses: Refuses) -> (Engine, Arc<dyn Store>, TempDir) {
     let directory = tempfile::tempdir().expect("a directory");
     let store =
@@ -72,7 +72,7 @@ async fn a_poison_event_costs_itself_only() {
     engine.stop(Duration::ZERO).await;
 }
 
-/// Nothing is passed over for a store that takes nothing at all.
+/// When the store accepts nothing, no event is skipped.
 #[tokio::test]
 async fn events_wait_for_a_store_that_cannot_write() {
     let (engine, store, _directory) = gateway(Refuses::EveryEvent).await;

@@ -1,4 +1,4 @@
-//! Trying an account out, before it is written into a configuration.
+//! Checks an account, for `init` and `doctor`.
 
 use std::{path::Path, time::Duration};
 
@@ -15,7 +15,6 @@ use crate::{
     session::{self, SessionError, builder, who_am_i},
 };
 
-/// How long asking a server for its homeserver may take.
 const DISCOVERY: Duration = Duration::from_secs(5);
 
 /// An account that works.
@@ -23,31 +22,30 @@ const DISCOVERY: Duration = Duration::from_secs(5);
 pub struct AccountProfile {
     /// The user id.
     pub user: String,
-    /// What it is called.
     pub display_name: Option<String>,
-    /// The device of an access token: one that another program uses must not be used here as well.
+    /// The device of an access token. No other program may use the same device.
     pub device: Option<String>,
 }
 
-/// How an account stands that a gateway is to use.
+/// The state of a configured account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccountStanding {
-    /// Who it is, and the gateway's device where there is one already.
+    /// The account, and the gateway's device if it exists.
     pub account: AccountProfile,
-    /// Whether the account has signed that device; `None`: the homeserver knows no keys of it yet.
+    /// Whether the account has signed that device; `None`: the homeserver knows no keys of the device yet.
     pub is_signed: Option<bool>,
 }
 
 /// Why an account does not work.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
-    /// What belongs to the gateway's device is not where it was.
+    /// Data of the gateway's device is missing.
     #[error("{0}")]
     Lost(String),
-    /// The homeserver does not accept the password or the token.
+    /// The homeserver rejects the password or the token.
     #[error("the homeserver refused: {0}")]
     Refused(String),
-    /// The homeserver cannot be reached, or is none.
+    /// The homeserver cannot be reached, or the URL is not that of a homeserver.
     #[error("the homeserver cannot be reached: {0}")]
     Unreachable(String),
 }
@@ -62,11 +60,10 @@ impl From<SessionError> for CheckError {
     }
 }
 
-/// Asks a homeserver whether it accepts an account. Leaves nothing behind: with a password it logs in, and out
-/// again.
+/// Asks a homeserver whether it accepts an account. With a password this logs in and out again, so that no device stays.
 ///
 /// # Errors
-/// When it does not, or cannot be asked.
+/// If the homeserver rejects the account, or cannot be reached.
 pub async fn check(
     http: &reqwest::Client,
     homeserver: &Url,
@@ -86,11 +83,11 @@ pub async fn check(
     }
 }
 
-/// Asks how the account of a configuration stands, beside a gateway that uses it or before the first one does.
-/// Nothing is changed: where the gateway has a session, it is asked with that.
+/// Asks for the state of a configured account, while a gateway uses it or before the first start. Changes nothing: if
+/// the gateway has a session, its token is used.
 ///
 /// # Errors
-/// When the account cannot be used as it is, or the homeserver cannot be asked.
+/// If the account cannot be used as configured, or the homeserver cannot be reached.
 pub async fn standing(
     http: &reqwest::Client,
     options: &MatrixSection,
@@ -111,7 +108,7 @@ pub async fn standing(
     let client = client.map_err(|error| CheckError::Unreachable(error.to_string()))?;
     let me = who_am_i(&client, &token).await?;
     if me.user_id.as_str() != options.user {
-        return Err(CheckError::Refused(format!("the access token is that of {}", me.user_id)));
+        return Err(CheckError::Refused(format!("the access token belongs to {}", me.user_id)));
     }
     let device = me.device_id.map(|device| device.to_string());
     if let (Some(kept), Some(device)) = (&kept, &device)
@@ -127,8 +124,8 @@ pub async fn standing(
     Ok(AccountStanding { account: AccountProfile { user: me.user_id.to_string(), display_name, device }, is_signed })
 }
 
-/// Where the homeserver of `server` is, the part of a user id after the colon: what the server itself says
-/// (<https://spec.matrix.org/latest/client-server-api/#well-known-uris>), or nothing.
+/// Discovers the homeserver's URL for `server`, the part of a user id after the colon
+/// (<https://spec.matrix.org/latest/client-server-api/#well-known-uris>). `None` if the server does not name it.
 pub async fn discover(http: &reqwest::Client, server: &str) -> Option<Url> {
     let url = format!("https://{server}/.well-known/matrix/client");
     let asked = http.get(url).timeout(DISCOVERY).send().await.ok()?.error_for_status().ok()?;
@@ -141,13 +138,13 @@ async fn with_password(client: &Client, user: &str, password: &SecretString) -> 
     let login = client
         .matrix_auth()
         .login_username(user, password.expose_secret())
-        .initial_device_display_name("Rejoinder (trying out)")
+        .initial_device_display_name("Rejoinder (account check)")
         .send()
         .await
         .map_err(|error| CheckError::from(SessionError::from(errors::sdk(&error))))?;
     let display_name = display_name(client, login.user_id.clone()).await;
     if let Err(error) = client.send(logout::v3::Request::new()).await {
-        tracing::warn!(%error, "a device is left behind");
+        tracing::warn!(%error, "could not log out after the check, its device stays");
     }
     Ok(AccountProfile { user: login.user_id.to_string(), display_name, device: None })
 }

@@ -1,5 +1,5 @@
-//! A question that was answered: it says what was picked, and our numbers to press go. What people have pressed stays:
-//! it is theirs.
+//! Closes a question that was answered: an edit shows what was picked, and our number reactions are redacted. People's
+//! own reactions stay.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,16 +24,16 @@ use crate::{
     room::read,
 };
 
-/// How often something is tried that the homeserver does not take now.
+/// How often a request is tried that the homeserver does not accept now.
 const TRIES: u32 = 4;
 
-/// The longest pause between two tries, and for a place in the budget.
+/// The longest pause between two tries, and between two checks of the budget.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
-/// How many reactions are looked through for ours, which were the first ones.
+/// How many reactions are searched for ours, which are the oldest.
 const LOOKED_THROUGH: u32 = 50;
 
-/// A question on its way to being closed. Nothing hangs on it: whoever presses again changes nothing, and closes it.
+/// A question that is being closed. A failure does no harm: a later press changes nothing, and closes the question.
 struct Closing {
     room: Room,
     me: String,
@@ -45,7 +45,7 @@ struct Closing {
 }
 
 impl Matrix {
-    /// Closes the question that `turn` was answered with, some time soon; `choice` is what was picked.
+    /// Closes the question that answered `turn`, in the background. `choice` is what was picked.
     pub(crate) fn close_question(&self, session: &Session, room: &Room, turn: TurnId, choice: &str) {
         let name = room.room_id().as_str();
         let Some(question) = self.asked.get(&turn).and_then(|question| EventId::parse(&*question).ok()) else { return };
@@ -70,10 +70,10 @@ impl Matrix {
 }
 
 impl Closing {
-    /// Says below the question what was picked; whether it does.
+    /// Shows below the question what was picked. Returns whether that succeeded.
     async fn says(&self, known: &Known, asks: Asked, choice: &str) -> bool {
         let words = format!("{}\n\n✓ {choice}", known.text);
-        // Its choices are named still: what is pressed later is no reaction to what we said.
+        // Keeps the choices in our field: a later press is then still a choice, not a reaction to a message.
         let ours = json!({ "turn": asks.turn, "choices": asks.choices, "chooser": asks.chooser, "picked": choice });
         let edit = content::replacing(self.question.as_str(), &content::text(&words, &ours));
         let transaction: OwnedTransactionId = format!("picked.{}", asks.turn).into();
@@ -91,11 +91,11 @@ impl Closing {
             let Some(pause) = pause(&failure) else { break };
             self.clock.sleep(pause).await;
         }
-        tracing::debug!(room = %self.room.room_id(), "a question that was answered does not say so");
+        tracing::debug!(room = %self.room.room_id(), "could not show the picked choice in a question");
         false
     }
 
-    /// Takes back the numbers that we put on the question to be pressed.
+    /// Redacts our number reactions on the question.
     async fn takes_its_buttons_back(&self) {
         let options = RelationsOptions {
             dir: Direction::Forward,
@@ -105,12 +105,12 @@ impl Closing {
         };
         let relations = match self.room.relations(self.question.clone(), options).await {
             Ok(relations) => relations,
-            Err(error) => return tracing::debug!(room = %self.room.room_id(), %error, "the buttons of a question stay"),
+            Err(error) => return tracing::debug!(room = %self.room.room_id(), %error, "cannot list question buttons"),
         };
         let buttons = relations.chunk.iter().filter_map(read).filter(|it| it.sender == self.me && !it.is_redacted());
         for button in buttons.filter_map(|it| EventId::parse(it.id).ok()) {
             if let Err(failure) = self.takes_back(button).await {
-                return tracing::debug!(room = %self.room.room_id(), ?failure, "a button of a question stays");
+                return tracing::debug!(room = %self.room.room_id(), ?failure, "could not remove a question's button");
             }
         }
     }
@@ -118,7 +118,7 @@ impl Closing {
     async fn takes_back(&self, button: OwnedEventId) -> Result<(), Failure> {
         let mut tries = 0;
         loop {
-            // Out of the budget of what can be left out: the answer does not wait for it.
+            // Uses the draft budget, so that answers need not wait for it.
             if let Err(wait) = self.budget.take(self.rate, self.clock.now()) {
                 self.clock.sleep(wait.min(LONGEST_PAUSE)).await;
                 continue;
@@ -136,7 +136,7 @@ impl Closing {
     }
 }
 
-/// How long to wait before another try, where one helps.
+/// The pause before another try; `None` if a retry does not help.
 fn pause(failure: &Failure) -> Option<Duration> {
     match failure {
         Failure::Limited { retry_after, .. } => Some((*retry_after).clamp(Duration::from_secs(1), LONGEST_PAUSE)),

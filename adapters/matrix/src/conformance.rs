@@ -1,4 +1,4 @@
-//! The channel suite, against a Synapse.
+//! The channel conformance suite, against a Synapse.
 
 use std::{
     sync::{
@@ -59,7 +59,7 @@ async fn double() -> Double {
     let room = ada.direct(&account.user).await;
     let sync = || client.sync_once(SyncSettings::new().timeout(Duration::ZERO));
     sync().await.expect("a sync");
-    client.invited_rooms().first().expect("an invitation").join().await.expect("it is open");
+    client.invited_rooms().first().expect("an invitation").join().await.expect("the account may join");
     let asked = ada.says(&room, "hello").await;
     sync().await.expect("a sync");
     adapter.set_session(Some(Arc::new(Session { client, user: account.user, name: None })));
@@ -173,10 +173,10 @@ impl PlatformDouble for Double {
     async fn next(&self, trouble: Trouble) -> bool {
         let says = |status: u16, body: Value| Fault::Answer { status, body };
         let fault = match trouble {
-            // Synapse limits the sender, wherever it sends.
+            // Synapse limits the sender in all rooms.
             Trouble::Limit { scope: Scope::Conversation, .. } => return false,
             Trouble::Limit { retry_after, scope: Scope::Account } => {
-                let wait = u64::try_from(retry_after.as_millis()).expect("not that long");
+                let wait = u64::try_from(retry_after.as_millis()).expect("a short pause");
                 says(429, json!({ "errcode": "M_LIMIT_EXCEEDED", "error": "Too many", "retry_after_ms": wait }))
             }
             Trouble::LoseResponse => Fault::LoseAnswer,
@@ -199,7 +199,7 @@ impl PlatformDouble for Double {
         self.ada.says(&self.room, &payload).await;
     }
 
-    /// A sync that goes on after the one that brought it says so.
+    /// The next sync request, which continues after the response with the event, acknowledges it.
     async fn is_acknowledged(&self, payload: &str) -> bool {
         let calls = self.proxy.calls();
         let syncs: Vec<_> = calls.iter().filter(|call| call.path.contains("/sync?")).collect();

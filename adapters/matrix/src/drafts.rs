@@ -1,4 +1,4 @@
-//! The budget of drafts, so that they never use up what an answer needs; and what a limit holds back.
+//! The budget of drafts, which keeps them from using up the rate limit that answers need.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -7,32 +7,32 @@ use std::{
 
 use rejoinder_core::{Rate, Timestamp};
 
-/// Who may send what can be left out.
+/// Limits optional requests: drafts, typing notices, and the removal of buttons.
 #[derive(Debug, Default)]
 pub(crate) struct Budget(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// When the budget is whole again.
+    /// When the budget is full again.
     whole_at: Option<Timestamp>,
-    /// Until when the homeserver wants to hear nothing.
+    /// When the homeserver's last rate limit ends.
     limited_until: Option<Timestamp>,
 }
 
 impl Budget {
-    /// The homeserver limits us.
+    /// Notes that the homeserver limits us.
     pub(crate) fn limited(&self, until: Timestamp) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.limited_until = Some(state.limited_until.map_or(until, |earlier| earlier.max(until)));
     }
 
-    /// How long the homeserver is to be left alone.
+    /// How long a rate limit of the homeserver still lasts.
     pub(crate) fn limit(&self, now: Timestamp) -> Option<Duration> {
         let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.limited_until.filter(|until| *until > now).map(|until| until.since(now))
     }
 
-    /// Takes one draft from the budget; else how long to wait.
+    /// Takes one request from the budget. The error is how long to wait.
     pub(crate) fn take(&self, rate: Option<Rate>, now: Timestamp) -> Result<(), Duration> {
         if let Some(wait) = self.limit(now) {
             return Err(wait);

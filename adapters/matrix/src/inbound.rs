@@ -1,4 +1,4 @@
-//! An event of a room → what it is to us. Pure: what it refers to was looked up before ([`refers_to`]).
+//! Normalises an event of a room. Pure: the event that it refers to ([`refers_to`]) is looked up before.
 
 #[cfg(test)]
 mod tests;
@@ -16,28 +16,28 @@ use crate::{
     payload::{Event, Message, Relation},
 };
 
-/// What an event is seen in the light of.
+/// The context of an event.
 #[derive(Clone, Debug)]
 pub(crate) struct Around<'a> {
     pub(crate) channel: &'a ChannelId,
     /// Our user id.
     pub(crate) me: &'a str,
-    /// What we are called in the room.
+    /// Our display names: in the room, and the account's.
     pub(crate) names: &'a [String],
     pub(crate) room: &'a str,
     pub(crate) chat: ChatKind,
-    /// What the sender is called in the room.
+    /// The sender's display name in the room.
     pub(crate) sender_name: Option<String>,
-    /// The event that it refers to.
+    /// The event that [`refers_to`] names, if it could be looked up.
     pub(crate) related: Option<&'a Known>,
-    /// The question that was the last thing we said in the room.
+    /// The open question of the conversation.
     pub(crate) asked: Option<&'a Asked>,
     pub(crate) now: Timestamp,
-    /// The payload as it was received.
+    /// The JSON of the event, as received (decrypted if it was encrypted).
     pub(crate) raw: &'a str,
 }
 
-/// The event that must be known before this one can be read.
+/// The id of the event that must be looked up before this one can be normalised.
 pub(crate) fn refers_to(event: &Event) -> Option<String> {
     let relation = event.relation();
     let target = relation
@@ -48,7 +48,7 @@ pub(crate) fn refers_to(event: &Event) -> Option<String> {
     target.map(str::to_owned)
 }
 
-/// What an event is to us; nothing for what is none of our business. Our own are not.
+/// Normalises an event. `None` if it does not concern us; our own events never do.
 pub(crate) fn normalise(event: &Event, around: &Around<'_>) -> Option<InboundEvent> {
     if event.sender == around.me || event.state_key.is_some() || event.is_redacted() {
         return None;
@@ -61,15 +61,15 @@ pub(crate) fn normalise(event: &Event, around: &Around<'_>) -> Option<InboundEve
     }
 }
 
-/// An encrypted event whose key is missing, as it is kept until the key comes.
+/// An encrypted event whose key is missing, as the intake stores it until the key arrives.
 pub(crate) fn locked(event: &Event, around: &Around<'_>) -> InboundEvent {
     let thread = event.relation().thread().map(str::to_owned);
     let locked = base(event, thread.as_deref(), around);
     InboundEvent { external_id: format!("locked:{}", event.id), kind: EventKind::Other, ..locked }
 }
 
-/// An encrypted event whose key did not come. What it refers to is in the open; in a group nobody knows whom anything
-/// else was meant for: it is kept.
+/// An encrypted event whose key did not arrive. Its relations are not encrypted; in a group, an event that is no reply
+/// to us may be for anybody, and is only stored.
 pub(crate) fn unreadable(event: &Event, around: &Around<'_>) -> InboundEvent {
     let relation = event.relation();
     let unreadable = base(event, relation.thread(), around);
@@ -79,7 +79,7 @@ pub(crate) fn unreadable(event: &Event, around: &Around<'_>) -> InboundEvent {
     }
 }
 
-/// A room that goes on as another one.
+/// The event that `room` was replaced by `successor`.
 pub(crate) fn moved(room: &str, successor: &str, around: &Around<'_>) -> InboundEvent {
     let event = Event {
         kind: "m.room.tombstone".to_owned(),
@@ -96,7 +96,7 @@ pub(crate) fn moved(room: &str, successor: &str, around: &Around<'_>) -> Inbound
     InboundEvent { message_id: None, sender, kind: EventKind::Moved { chat: successor.to_owned() }, ..moved }
 }
 
-/// What an event is at least.
+/// The fields that events of every kind have in common.
 fn base(event: &Event, thread: Option<&str>, around: &Around<'_>) -> InboundEvent {
     let room = ConversationRef::new(around.channel.clone(), around.room);
     let is_direct = around.chat == ChatKind::Direct;
@@ -126,7 +126,7 @@ fn message(event: &Event, message: &Message, around: &Around<'_>) -> Option<Inbo
     let said = text::said(event, message, around);
     let directed = directed(message, relation, around);
     let answers = relation.answers().and(around.related);
-    // A question is answered by a number, said alone or in reply to it.
+    // A choice's number or text answers a question, sent as a reply to it or as a message after it.
     let asked = match relation.answers() {
         Some(_) => answers.filter(|known| known.sender == around.me).and_then(|known| known.asks.as_ref()),
         None => around.asked,
@@ -147,7 +147,7 @@ fn message(event: &Event, message: &Message, around: &Around<'_>) -> Option<Inbo
     })
 }
 
-/// A message that takes the place of an earlier one of the same person; nothing where it is another's.
+/// An edit of an earlier message. `None` if the earlier message has another sender.
 fn edit(event: &Event, original: &str, new: &Message, around: &Around<'_>) -> Option<InboundEvent> {
     let earlier = around.related;
     if earlier.is_some_and(|known| known.sender != event.sender) {
@@ -160,7 +160,7 @@ fn edit(event: &Event, original: &str, new: &Message, around: &Around<'_>) -> Op
     };
     Some(InboundEvent {
         external_id: original.to_owned(),
-        // The time of the edit: any later one is larger.
+        // The time of the edit: a later edit has a larger one.
         revision: event.origin_server_ts.max(1),
         message_id: Some(original.to_owned()),
         sender: Sender { kind: sender_kind(new), ..read.sender },
@@ -172,7 +172,7 @@ fn edit(event: &Event, original: &str, new: &Message, around: &Around<'_>) -> Op
     })
 }
 
-/// Somebody took a message back: its author, or whoever the room lets.
+/// A redaction. The homeserver has checked that the sender may redact the message.
 fn redaction(event: &Event, around: &Around<'_>) -> Option<InboundEvent> {
     let target = event.takes_back()?;
     Some(InboundEvent {
@@ -184,7 +184,7 @@ fn redaction(event: &Event, around: &Around<'_>) -> Option<InboundEvent> {
     })
 }
 
-/// An emoji on a message of ours; a number on a question is a choice.
+/// A reaction to a message of ours. A number on a question is a choice.
 fn reaction(event: &Event, around: &Around<'_>) -> Option<InboundEvent> {
     let relation = event.relation();
     let (target, emoji) = relation.annotates()?;
@@ -209,8 +209,8 @@ fn reaction(event: &Event, around: &Around<'_>) -> Option<InboundEvent> {
     })
 }
 
-/// Notices are what programs say (<https://spec.matrix.org/latest/client-server-api/#mnotice>), and another
-/// Rejoinder's messages carry its field.
+/// Programs send notices (<https://spec.matrix.org/latest/client-server-api/#mnotice>), and messages of another
+/// Rejoinder contain its field.
 fn sender_kind(message: &Message) -> SenderKind {
     let is_program = message.ours.is_some() || matches!(&*message.msgtype, "m.notice" | "m.server_notice");
     if is_program { SenderKind::OtherAgent } else { SenderKind::Person }
@@ -228,7 +228,7 @@ fn directed(message: &Message, relation: &Relation, around: &Around<'_>) -> Dire
     if is_of_ours && is_about_it { Directed::ReplyToUs } else { Directed::Ambient }
 }
 
-/// The file of a message. Its address is the event's: the key of an encrypted file stays in the event.
+/// The file of a message. Its URL names the event, because the key of an encrypted file stays in the event.
 fn attachment(event: &Event, message: &Message, around: &Around<'_>) -> Option<Attachment> {
     let otherwise = match &*message.msgtype {
         "m.image" => "image/png",
@@ -245,7 +245,7 @@ fn attachment(event: &Event, message: &Message, around: &Around<'_>) -> Option<A
     })
 }
 
-/// Where a file is kept: in an event of a room.
+/// The URL of an event that contains a file.
 fn file_url(room: &str, event: &str) -> String {
     match (RoomId::parse(room), EventId::parse(event)) {
         (Ok(room), Ok(event)) => room.matrix_event_uri(event).to_string(),

@@ -1,4 +1,4 @@
-//! Coming into rooms: invitations, and rooms that go on as others.
+//! Joins rooms: on invitation, and when a room is replaced by another (an upgrade).
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,31 +20,35 @@ use crate::{
     room::chat_kind,
 };
 
-/// How long one attempt to come in may take: the room may be on a server far away.
+/// Timeout of one attempt to join: the room may be on a slow server.
 const JOIN: Duration = Duration::from_mins(1);
 
-/// How long to wait after the first attempt that failed; then twice as long, and so on.
+/// The pause after the first failed attempt. It doubles with each further one.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// The longest pause.
 const LONGEST: Duration = Duration::from_hours(1);
 
-/// Into how many rooms we try to come at once.
+/// How many rooms we try to join at the same time.
 const AT_ONCE: usize = 8;
 
-/// Rooms that we try to come into, and what became of it.
+/// The rooms that we try to join.
 #[derive(Debug)]
 pub(crate) struct Doors {
-    /// Who may try now.
+    /// Limits the attempts at the same time.
     turnstile: Semaphore,
     known: Mutex<Known>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
+    /// Rooms with a running attempt.
     entering: HashSet<OwnedRoomId>,
+    /// How many attempts failed, and when the next one may begin.
     tried: HashMap<OwnedRoomId, (u32, Timestamp)>,
+    /// Replaced rooms whose successor is settled: reported to the intake, or not believed.
     moved: HashSet<OwnedRoomId>,
+    /// Invitations that are not accepted, and were logged.
     ignored: HashSet<OwnedRoomId>,
     invited: HashSet<OwnedRoomId>,
 }
@@ -56,7 +60,7 @@ impl Default for Doors {
 }
 
 impl Doors {
-    /// Whether a room is to be tried now. It then is being tried, until it is said what became of it.
+    /// Whether to try a room now. If so, it counts as being tried until [`failed`](Self::failed) or [`is_in`](Self::is_in).
     fn begin(&self, room: &RoomId, now: Timestamp) -> bool {
         let mut known = self.lock();
         known.may_try(room, now) && known.entering.insert(room.to_owned())
@@ -77,7 +81,7 @@ impl Doors {
         known.entering.remove(room);
     }
 
-    /// We are invited: what failed without an invitation is tried at once.
+    /// Notes an invitation: a room that could not be joined without one is tried at once.
     fn note_invited(&self, room: &RoomId) {
         let mut known = self.lock();
         if known.invited.insert(room.to_owned()) {
@@ -85,15 +89,15 @@ impl Doors {
         }
     }
 
-    /// How long until a room is tried again, if one may be.
+    /// How long until a room may have to be tried again.
     pub(crate) fn next_try(&self, now: Timestamp) -> Option<Duration> {
         let known = self.lock();
         let next = known.tried.values().filter(|(_, next)| *next > now).map(|(_, next)| next.since(now)).min();
-        // What is being tried may fail.
+        // A running attempt may fail.
         next.into_iter().chain((!known.entering.is_empty()).then_some(PAUSE)).min()
     }
 
-    /// Whether this is the first time that an invitation is left as it is.
+    /// Notes an invitation that is not accepted. Returns whether it is new.
     fn ignore(&self, room: &RoomId) -> bool {
         self.lock().ignored.insert(room.to_owned())
     }
@@ -118,7 +122,7 @@ impl Known {
 }
 
 impl Matrix {
-    /// Of rooms that we were invited to before our first start, only what comes after we joined is new.
+    /// Sets the cursors of invitations older than our first start: of these rooms only events after our join are new.
     pub(crate) async fn remember_old_invites(&self, session: &Session, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         for room in session.client.invited_rooms() {
             receiver.move_cursor(room.room_id().as_str(), "joined").await?;
@@ -126,13 +130,13 @@ impl Matrix {
         Ok(())
     }
 
-    /// Accepts the invitations that the operator lets us accept.
+    /// Accepts the invitations that the configuration allows.
     pub(crate) async fn join_rooms(&self, session: &Session) {
         let invited = session.client.invited_rooms();
         if invited.is_empty() {
             return;
         }
-        // A room that takes the place of one of ours was invited to before.
+        // The successor of a joined room needs no permission of its own.
         let successors: HashSet<OwnedRoomId> = session
             .client
             .joined_rooms()
@@ -146,7 +150,7 @@ impl Matrix {
             if !may_join && !successors.contains(room.room_id()) {
                 if self.doors.ignore(room.room_id()) {
                     let host = host.map(|host| host.to_string());
-                    tracing::info!(channel = %self.channel, room = %room.room_id(), inviter = host, "an invitation is left as it is");
+                    tracing::info!(channel = %self.channel, room = %room.room_id(), inviter = host, "invitation not accepted");
                 }
                 continue;
             }
@@ -156,7 +160,7 @@ impl Matrix {
         }
     }
 
-    /// Goes on in the rooms that took the place of ours.
+    /// Joins the successors of replaced rooms, and reports the move to the intake once we are in.
     pub(crate) async fn follow_rooms(&self, session: &Session, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         for room in session.client.joined_rooms() {
             let Some(next) = room.successor_room().map(|next| next.room_id) else { continue };
@@ -168,8 +172,8 @@ impl Matrix {
                 continue;
             }
             if successor(&session.client, &room).is_none() {
-                // Whoever closes a room could name any other one; that one would have to name it as well.
-                tracing::warn!(channel = %self.channel, from = %room.room_id(), to = %next, "a room says that it goes on as another one, which does not say so");
+                // Anybody who may close a room can name any successor, so the successor must name the room too.
+                tracing::warn!(channel = %self.channel, from = %room.room_id(), to = %next, "ignored a successor that does not name the room as its predecessor");
                 self.doors.note_moved(room.room_id());
                 continue;
             }
@@ -187,13 +191,13 @@ impl Matrix {
             };
             let moved = inbound::moved(room.room_id().as_str(), next.as_str(), &around);
             receiver.accept(&[moved], None).await?;
-            tracing::info!(channel = %self.channel, from = %room.room_id(), to = %next, "a room goes on as another one");
+            tracing::info!(channel = %self.channel, from = %room.room_id(), to = %next, "a room was replaced by another one");
             self.doors.note_moved(room.room_id());
         }
         Ok(())
     }
 
-    /// Comes into the room that takes the place of `room`, where its rules let us.
+    /// Tries to join `next`, the successor of `room`.
     fn enter_successor(&self, session: &Session, room: Room, next: OwnedRoomId) {
         let client = session.client.clone();
         let id = next.clone();
@@ -204,8 +208,7 @@ impl Matrix {
         });
     }
 
-    /// Comes into a room, while what is said in the others is taken in: the room may be on a server that takes its
-    /// time.
+    /// Joins a room in the background: the room may be on a slow server, and the other rooms must not wait.
     fn enter(&self, room: OwnedRoomId, joining: impl Future<Output = Result<(), Error>> + Send + 'static) {
         if !self.doors.begin(&room, self.clock.now()) {
             return;
@@ -219,11 +222,11 @@ impl Matrix {
                     doors.is_in(&room);
                 }
                 Ok(Err(error)) => {
-                    tracing::warn!(%channel, %room, %error, "a room cannot be joined");
+                    tracing::warn!(%channel, %room, %error, "cannot join a room");
                     doors.failed(&room, clock.now());
                 }
                 Err(_) => {
-                    tracing::warn!(%channel, %room, "a room cannot be joined: it does not answer");
+                    tracing::warn!(%channel, %room, "cannot join a room: timed out");
                     doors.failed(&room, clock.now());
                 }
             }
@@ -231,7 +234,7 @@ impl Matrix {
     }
 }
 
-/// The room that takes the place of another one, when both say so and we have heard of it.
+/// The successor of a room, if it names the room as its predecessor and the SDK knows it.
 pub(crate) fn successor(client: &Client, room: &Room) -> Option<Room> {
     let next = client.get_room(&room.successor_room()?.room_id)?;
     let is_meant = next.predecessor_room().is_some_and(|before| before.room_id == room.room_id());
@@ -254,16 +257,16 @@ mod tests {
     fn a_room_that_is_closed_is_tried_again_and_at_once_when_we_are_invited() {
         let (doors, room) = (Doors::default(), RoomId::parse("!a:example.org").expect("a room"));
 
-        assert!(doors.begin(&room, at(0)) && !doors.begin(&room, at(0)), "it is being tried");
+        assert!(doors.begin(&room, at(0)) && !doors.begin(&room, at(0)), "an attempt is running");
         doors.failed(&room, at(0));
         assert!(!doors.lock().may_try(&room, at(4)) && doors.lock().may_try(&room, at(5)));
         assert_eq!(doors.next_try(at(2)), Some(Duration::from_secs(3)));
-        assert_eq!(doors.next_try(at(9)), None, "it was not tried again when it could be: it is gone");
+        assert_eq!(doors.next_try(at(9)), None, "no longer tried: the invitation is gone");
         doors.note_invited(&room);
         assert!(doors.lock().may_try(&room, at(1)));
         doors.failed(&room, at(1));
         doors.note_invited(&room);
-        assert!(!doors.lock().may_try(&room, at(2)), "it is the same invitation");
+        assert!(!doors.lock().may_try(&room, at(2)), "the same invitation");
         doors.is_in(&room);
         assert_eq!(doors.next_try(at(2)), None);
     }

@@ -1,5 +1,5 @@
-//! The last message of a person, which an answer need not name, and the open question, which a bare number answers, of
-//! each conversation.
+//! For each conversation: the last message of a person, which an answer need not reply to explicitly, and the open
+//! question, which a bare number answers.
 
 use std::{
     collections::HashMap,
@@ -11,7 +11,6 @@ use rejoinder_core::ConversationRef;
 
 use crate::known::Asked;
 
-/// How many conversations are remembered.
 const REMEMBERED: usize = 4096;
 
 /// The last message of a person in each conversation.
@@ -29,13 +28,13 @@ impl LastMessages {
         self.0.insert(conversation.clone(), message.to_owned());
     }
 
-    /// Whether a message is the last one that a person said.
+    /// Whether a message is the last one from a person.
     pub(crate) fn is_last(&self, conversation: &ConversationRef, message: &str) -> bool {
         self.0.get(conversation).is_some_and(|last| last == message)
     }
 }
 
-/// The last question of each conversation, until somebody answers it.
+/// The open question of each conversation: our last message there, until a person writes.
 #[derive(Debug, Default)]
 pub(crate) struct Questions(Mutex<HashMap<(String, Option<String>), Asked>>);
 

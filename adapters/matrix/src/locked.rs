@@ -1,7 +1,7 @@
-//! Encrypted events that wait for their keys.
+//! Encrypted events that wait for their decryption keys.
 //!
-//! They are kept by the intake as they came, and their list is a cursor of its own, so that a restart forgets
-//! none. Each is read again when keys come. Past its patience whoever wrote it is told.
+//! The intake stores them as received. A cursor stores their list, so that it survives a restart. Whenever keys arrive,
+//! all of them are tried again. When the patience of one ends, its sender is informed.
 
 use std::time::Duration;
 
@@ -24,17 +24,17 @@ use crate::{
     room,
 };
 
-/// The cursor that is the list.
+/// The cursor that stores the list.
 const LIST: &str = "locked";
 
-/// How many events wait; the oldest of more is given up, as if its patience had ended.
+/// How many events may wait. Beyond that, the oldest are given up, as if their patience had ended.
 const MOST: usize = 1000;
 
-/// How often an event whose key does not come is tried nevertheless: its key may come by ways of which we do not
-/// hear.
+/// How often events are tried even if no keys arrive: a key may arrive without a notification (from the backup, for
+/// example).
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
-/// The shortest pause between two looks at all of them.
+/// Shortest pause between two tries of all events.
 const SHORTEST: Duration = Duration::from_millis(100);
 
 /// An event that waits for its key.
@@ -42,9 +42,9 @@ const SHORTEST: Duration = Duration::from_millis(100);
 pub(crate) struct Locked {
     room: String,
     event: String,
-    /// Since when, in milliseconds.
+    /// When it began to wait, in milliseconds. 0: its patience has ended.
     since: i64,
-    /// The event as it came. After a restart it is asked for again.
+    /// The event as received; `None` after a restart, until it is requested again.
     #[serde(skip)]
     raw: Option<String>,
 }
@@ -55,7 +55,6 @@ impl Locked {
         Self { room, event, since: now.as_millis(), raw: Some(raw.to_owned()) }
     }
 
-    /// Whether it is this event.
     pub(crate) fn is(&self, event: &str) -> bool {
         self.event == event
     }
@@ -65,7 +64,7 @@ impl Locked {
     }
 }
 
-/// The list.
+/// The events that wait.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     events: Mutex<Vec<Locked>>,
@@ -73,7 +72,7 @@ pub(crate) struct Waiting {
 }
 
 impl Matrix {
-    /// Takes up the list of an earlier start.
+    /// Loads the stored list.
     pub(crate) async fn load_locked(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         let stored = receiver.cursor(LIST).await?.unwrap_or_default();
         let mut events = self.locked.events.lock().await;
@@ -83,7 +82,7 @@ impl Matrix {
         Ok(())
     }
 
-    /// Puts events on the list.
+    /// Adds events to the list.
     pub(crate) async fn keep_locked(&self, new: Vec<Locked>, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         let mut events = self.locked.events.lock().await;
         for event in new {
@@ -96,7 +95,7 @@ impl Matrix {
         }
         let too_many = events.len().saturating_sub(MOST);
         for event in &mut events[..too_many] {
-            // Whoever wrote them is told now.
+            // Their patience ends now.
             event.since = 0;
         }
         self.store_locked(&events, receiver).await?;
@@ -105,7 +104,7 @@ impl Matrix {
         Ok(())
     }
 
-    /// Takes an event from the list that was taken back.
+    /// Removes a redacted event from the list.
     pub(crate) async fn give_up_locked(&self, event: &str, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         let mut events = self.locked.events.lock().await;
         let before = events.len();
@@ -142,7 +141,7 @@ impl Matrix {
         }
     }
 
-    /// When the first of them is past its patience, or is tried again; after `pause` at the earliest.
+    /// When to try again: when the first patience ends, after `LOOK_AGAIN`, but not before `pause`.
     async fn next_look(&self, pause: Duration) -> Timestamp {
         let now = self.clock.now();
         let events = self.locked.events.lock().await;
@@ -165,12 +164,12 @@ impl Matrix {
             };
             let event = match read(&room, locked).await {
                 Ok(event) => event,
-                // We may not read it any more.
+                // We are no longer allowed to read it.
                 Err(Failure::Refused(_)) => {
                     done.extend(is_late.then_some(&locked.event));
                     continue;
                 }
-                // The homeserver is away: whoever wrote it is told when it is back.
+                // The homeserver is away: the sender is informed once it is back.
                 Err(_) => {
                     tried = Tried::CutOff;
                     continue;
@@ -178,7 +177,7 @@ impl Matrix {
             };
             let raw = event.raw().json().get();
             let Some(parsed) = room::read(&event) else {
-                // What was encrypted is no event.
+                // The decrypted content is not an event.
                 done.push(&locked.event);
                 continue;
             };
@@ -188,7 +187,7 @@ impl Matrix {
                 self.decryption.note_late();
                 self.read_event(session, &room, &parsed, raw, receiver).await?
             } else if is_late {
-                tracing::warn!(channel = %self.channel, room = locked.room, event = locked.event, "a key did not come");
+                tracing::warn!(channel = %self.channel, room = locked.room, event = locked.event, "no key arrived in time, the event stays unreadable");
                 self.count("unreadable");
                 Some(self.seen(session, &room, &parsed, raw, receiver, inbound::unreadable).await?)
             } else {
@@ -210,7 +209,7 @@ impl Matrix {
         Ok(tried)
     }
 
-    /// Keeps an event as it came, which then is not asked for again.
+    /// Keeps an event as received, so that it is not requested again.
     async fn remember(&self, event: &str, raw: &str) {
         let mut events = self.locked.events.lock().await;
         if let Some(known) = events.iter_mut().find(|known| known.event == event) {
@@ -224,14 +223,14 @@ impl Matrix {
     }
 }
 
-/// How far a look at all events came.
+/// The result of trying all events.
 enum Tried {
     All,
-    /// The homeserver was away.
+    /// The homeserver did not answer for some.
     CutOff,
 }
 
-/// The event, read if its key is there.
+/// The event, decrypted if its key is there.
 async fn read(room: &Room, locked: &Locked) -> Result<TimelineEvent, Failure> {
     let refused = |error: &dyn std::fmt::Display| Failure::Refused(error.to_string());
     let read = match &locked.raw {
@@ -242,7 +241,7 @@ async fn read(room: &Room, locked: &Locked) -> Result<TimelineEvent, Failure> {
         None => room.event(&EventId::parse(&locked.event).map_err(|error| refused(&error))?, None).await,
     };
     let read = read.map_err(|error| errors::sdk(&error));
-    read.inspect_err(|failure| tracing::debug!(room = locked.room, ?failure, "an event cannot be read"))
+    read.inspect_err(|failure| tracing::debug!(room = locked.room, ?failure, "cannot read a waiting event"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! One delivery → calls of the homeserver, and the receipt.
+//! Sends a delivery to the homeserver and returns the receipt.
 
 mod files;
 mod search;
@@ -32,19 +32,19 @@ use crate::{
     section::{ReadReceipts, Streaming},
 };
 
-/// How long one message may take: in an encrypted room its key is shared first.
+/// Timeout of a request for a message. In an encrypted room the room key is shared first.
 pub(crate) const MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How long a hint may take: it is of no use later.
+/// Timeout of a typing notice, draft or button: later it would be of no use.
 const HINT_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// How long to wait for a session.
+/// When to retry while there is no session.
 const NOT_CONNECTED: Duration = Duration::from_secs(2);
 
-/// How long a draft that has no budget waits at least.
+/// Shortest pause of a draft that exceeds the budget.
 const DRAFT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Where a delivery goes.
+/// A delivery, and where it goes.
 struct Place<'a> {
     session: Arc<Session>,
     room: Room,
@@ -60,7 +60,7 @@ impl Place<'_> {
         self.delivery.id().to_string().into()
     }
 
-    /// A text as the content of a message, with its choices as a list.
+    /// The content of a message: the text, its choices as a numbered list, and our field.
     fn words(&self, content: &Content) -> Value {
         let delivery = self.delivery;
         let mut ours = json!({ "id": delivery.id() });
@@ -98,25 +98,25 @@ impl Matrix {
 
     async fn place<'a>(&self, delivery: &'a Delivery) -> Result<Place<'a>, DeliveryError> {
         let chat = &*delivery.conversation().chat;
-        let room = RoomId::parse(chat).map_err(|_| DeliveryError::Refused(format!("`{chat}` is no room")))?;
+        let room = RoomId::parse(chat).map_err(|_| DeliveryError::Refused(format!("bad room id: `{chat}`")))?;
         let session = self.session_soon().await.ok_or_else(|| DeliveryError::NotSent {
             retry_after: Some(NOT_CONNECTED),
-            detail: "there is no session with the homeserver yet".to_owned(),
+            detail: "not logged in yet".to_owned(),
         })?;
         let refused = |why: &str| {
             if self.health.has_worked() {
                 return DeliveryError::Refused(format!("{why}: {chat}"));
             }
-            // The first sync will tell.
-            DeliveryError::NotSent { retry_after: Some(NOT_CONNECTED), detail: format!("{why} yet: {chat}") }
+            // Until the first sync, the SDK may not know the room.
+            DeliveryError::NotSent { retry_after: Some(NOT_CONNECTED), detail: format!("{why} (unsynced): {chat}") }
         };
-        let room = session.client.get_room(&room).ok_or_else(|| refused("we were never in the room"))?;
-        // What is meant for a room that goes on as another one goes there.
+        let room = session.client.get_room(&room).ok_or_else(|| refused("the account has never joined the room"))?;
+        // A delivery for a replaced room goes to its successor.
         if let Some(next) = successor(&session.client, &room).filter(is_joined) {
             return Err(DeliveryError::Moved { chat: next.room_id().to_string() });
         }
         if !is_joined(&room) {
-            return Err(refused("we are not in the room any more"));
+            return Err(refused("the account is no longer in the room"));
         }
         Ok(Place { session, room, delivery })
     }
@@ -127,7 +127,7 @@ impl Matrix {
         content: &Content,
         reply_to: Option<&str>,
     ) -> Result<Receipt, DeliveryError> {
-        // What may have arrived is looked for whatever the budget says: the answer waits for it.
+        // A retry ignores the budget: the answer waits until it is known whether the draft arrived.
         if place.delivery.is_draft() && place.delivery.attempt() == 1 {
             self.may_draft()?;
         }
@@ -151,18 +151,18 @@ impl Matrix {
         Ok(Receipt::of(message))
     }
 
-    /// Whether a message of ours is still there: homeservers take an edit of what was taken back, and nobody sees it.
+    /// Fails if our message was redacted: homeservers accept an edit of it, but clients do not show the edit.
     async fn is_there(&self, place: &Place<'_>, message: &str) -> Result<(), DeliveryError> {
-        let gone = || DeliveryError::Gone(format!("`{message}` was taken back"));
-        let id = EventId::parse(message).map_err(|_| DeliveryError::Gone(format!("`{message}` is no event")))?;
+        let gone = || DeliveryError::Gone(format!("`{message}` was deleted"));
+        let id = EventId::parse(message).map_err(|_| DeliveryError::Gone(format!("bad event id: `{message}`")))?;
         let is_taken_back = match self.memory.get(place.room.room_id().as_str(), message) {
             Some(known) => known.is_taken_back,
-            // It was sent before the last start.
+            // It was sent before the last start, or so many events ago that it was forgotten.
             None => match place.room.event(&id, Some(config(MESSAGE_TIMEOUT))).await {
                 Ok(event) => read(&event).is_some_and(|event| event.is_redacted()),
                 Err(error) => match errors::sdk(&error) {
                     Failure::Refused(_) => true,
-                    // It was only looked at.
+                    // A lookup changes nothing: the delivery was not sent.
                     Failure::Unknown(detail) => return Err(DeliveryError::NotSent { retry_after: None, detail }),
                     failure => return Err(self.judge(failure)),
                 },
@@ -171,7 +171,7 @@ impl Matrix {
         if is_taken_back { Err(gone()) } else { Ok(()) }
     }
 
-    /// The content of a message, with what it refers to: its thread, and what it answers where that is not plain.
+    /// Adds a message's relations: its thread, the message that it answers if that is not obvious, and a mention.
     fn related(&self, place: &Place<'_>, mut content: Value, reply_to: Option<&str>) -> Value {
         let conversation = place.delivery.conversation();
         let is_group = chat_kind(&place.room) == ChatKind::Group;
@@ -183,7 +183,7 @@ impl Matrix {
         } else if let Some(reply_to) = reply_to.filter(|to| is_group || !self.last_messages.is_last(conversation, to)) {
             content["m.relates_to"] = json!({ "m.in_reply_to": { "event_id": reply_to } });
         }
-        // Whoever asked hears that there is an answer.
+        // Mentioned, the asker is notified of the answer.
         let asker = reply_to
             .filter(|_| is_group)
             .and_then(|to| self.memory.get(&conversation.chat, to))
@@ -194,7 +194,7 @@ impl Matrix {
         content
     }
 
-    /// Remembers a message of ours; a question gets its buttons.
+    /// Remembers a message of ours. Adds the buttons of a question in the background.
     fn asked(&self, place: &Place<'_>, message: &str, words: &Value, content: &Content) {
         let conversation = place.delivery.conversation();
         let Content { choices, chooser, .. } = content.clone();
@@ -228,8 +228,8 @@ impl Matrix {
                     .with_request_config(config(HINT_TIMEOUT))
                     .await;
                 if let Err(error) = sent {
-                    // The numbers can be written as well.
-                    return tracing::debug!(room = %room.room_id(), %error, "a choice has no button");
+                    // The person can type the number instead.
+                    return tracing::debug!(room = %room.room_id(), %error, "could not add a button for a choice");
                 }
             }
         });
@@ -245,13 +245,13 @@ impl Matrix {
         }
     }
 
-    /// Takes one draft from their budget.
+    /// Takes one draft from the budget.
     fn may_draft(&self) -> Result<(), DeliveryError> {
         if let Err(wait) = self.budget.take(self.options.pace.of_drafts(), self.clock.now()) {
-            // The homeserver would take a message.
+            // Not `Limited`: the homeserver would still accept an answer.
             return Err(DeliveryError::NotSent {
                 retry_after: Some(wait.max(DRAFT_PAUSE)),
-                detail: "the budget of drafts is used up".to_owned(),
+                detail: "the draft budget is used up".to_owned(),
             });
         }
         Ok(())
@@ -259,7 +259,7 @@ impl Matrix {
 
     async fn draft(&self, place: &Place<'_>, text: &str, message: Option<&str>) -> Result<Receipt, DeliveryError> {
         let Some(message) = message else {
-            return Err(DeliveryError::Unsupported("the first draft is a message".to_owned()));
+            return Err(DeliveryError::Unsupported("the first draft must be sent as a message".to_owned()));
         };
         self.may_draft()?;
         let first = format::parts(text).into_iter().next().unwrap_or_default();
@@ -273,7 +273,7 @@ impl Matrix {
     async fn typing(&self, place: &Place<'_>, on: bool) -> Result<Receipt, DeliveryError> {
         let receipt = Receipt::of(place.delivery.id().to_string());
         if let Some(retry_after) = self.budget.limit(self.clock.now()).filter(|_| on) {
-            let detail = "the homeserver limits us".to_owned();
+            let detail = "the homeserver limits the account".to_owned();
             return Err(DeliveryError::Limited { retry_after, scope: Scope::Account, detail });
         }
         let state = if on { Typing::Yes(TypingInfo::new(TYPING_LASTS)) } else { Typing::No };
@@ -286,7 +286,7 @@ impl Matrix {
     }
 
     async fn delete(&self, place: &Place<'_>, message: &str) -> Result<Receipt, DeliveryError> {
-        let event = EventId::parse(message).map_err(|_| DeliveryError::Gone(format!("`{message}` is no event")))?;
+        let event = EventId::parse(message).map_err(|_| DeliveryError::Gone(format!("bad event id: `{message}`")))?;
         let room = place.room.room_id().to_owned();
         let request = redact_event::v3::Request::new(room, event, place.transaction());
         let sent = place.session.client.send(request).with_request_config(config(MESSAGE_TIMEOUT)).await;
@@ -304,7 +304,7 @@ impl Matrix {
         self.try_put(place, kind, content, transaction, timeout).await.map_err(|failure| self.judge(failure))
     }
 
-    /// Sends an event, encrypted where the room is. The same transaction gives the same event.
+    /// Sends an event, encrypted if the room is. Repeating a transaction id returns the id of the first event.
     async fn try_put(
         &self,
         place: &Place<'_>,
@@ -319,7 +319,7 @@ impl Matrix {
         sent.map(|sent| sent.response.event_id.to_string()).map_err(|error| errors::sdk(&error))
     }
 
-    /// What a failure means for the delivery; a limit holds back what can be left out as well.
+    /// Maps a failure to the delivery's error. A rate limit also holds back drafts and typing notices.
     fn judge(&self, failure: Failure) -> DeliveryError {
         if let Failure::Limited { retry_after, .. } = &failure {
             self.budget.limited(self.clock.now() + *retry_after);
@@ -327,7 +327,7 @@ impl Matrix {
         failure.into()
     }
 
-    /// F7. What is answered is read.
+    /// F7. Marks the message that was answered as read.
     fn note_answered(&self, place: &Place<'_>) {
         let delivery = place.delivery;
         let is_answer = delivery.signal().is_some_and(|signal| signal != SignalKind::Deferral);
@@ -346,7 +346,7 @@ impl Matrix {
 }
 
 trait Drafts {
-    /// Whether it is a draft that is not shown.
+    /// Whether it is a draft although drafts are switched off.
     fn is_draft_of(&self, streaming: Streaming) -> bool;
 }
 
@@ -360,12 +360,12 @@ pub(crate) fn config(timeout: Duration) -> RequestConfig {
     RequestConfig::new().timeout(timeout).disable_retry()
 }
 
-/// The text, after the words that tell that this may be a second copy.
+/// The text, after the label that says that it may be a second copy.
 fn labelled(delivery: &Delivery, text: &str) -> String {
     delivery.label().map_or_else(|| text.to_owned(), |label| format!("{label}\n\n{text}"))
 }
 
-/// What we say about a message ourselves, in its content.
+/// The delivery id that our field contains.
 fn delivery_of(content: &Value) -> Option<&str> {
     content[OUR_FIELD]["id"].as_str()
 }

@@ -1,4 +1,4 @@
-//! How many turns a second the store takes: accepted in one commit, settled in another.
+//! Measures how many turns per second the store takes: each is accepted in one commit and settled in another.
 //!
 //! `cargo run --release -p rejoinder-store --example throughput [callers] [turns] [directory]`
 
@@ -44,7 +44,7 @@ async fn main() {
         .collect();
     let mut latencies = Vec::with_capacity(turns);
     for task in tasks {
-        latencies.extend(task.await.expect("a caller goes on to its end"));
+        latencies.extend(task.await.expect("a caller finishes"));
     }
     let elapsed = started.elapsed();
     latencies.sort_unstable();
@@ -68,7 +68,7 @@ fn main_agent() -> Handler {
     Handler::Agent("main".into())
 }
 
-/// One turn, as a hook has it: two commits.
+/// One turn with two commits, as on a hook.
 async fn turn(store: &dyn Store, caller: usize, number: usize) {
     let policy = Policy::default();
     let now = SystemClock.now();
@@ -143,5 +143,5 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
         ],
         ..Transition::default()
     };
-    assert_eq!(store.commit(transition).await.expect("the transition is carried out"), Commit::Done);
+    assert_eq!(store.commit(transition).await.expect("the transition is applied"), Commit::Done);
 }

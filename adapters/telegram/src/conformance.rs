@@ -1,4 +1,4 @@
-//! The channel suite, against the Bot API double.
+//! Runs the channel conformance suite against the Bot API double.
 
 use std::{
     sync::{
@@ -145,7 +145,7 @@ impl PlatformDouble for Double {
         match trouble {
             Trouble::Limit { retry_after, scope } => {
                 if scope == Scope::Account {
-                    // It shows by others being limited, too.
+                    // The adapter infers it from several limited private chats.
                     for name in ["Bob", "Cyd"] {
                         let other = self.telegram.person(name).id().to_string();
                         let other = ConversationRef::new(self.adapter.channel().clone(), &other);
@@ -159,7 +159,7 @@ impl PlatformDouble for Double {
             Trouble::LoseResponse => on_send(Fault::lost_answer()),
             Trouble::Refuse => on_send(Fault::refuse(ApiError::forbidden("bot was blocked by the user"))),
             Trouble::Unauthorized => on_send(Fault::refuse(ApiError::new(401, "Unauthorized"))),
-            // Telegram never says so; it is what a connection that cannot be opened means.
+            // Telegram never reports this. A refused connection has the same meaning.
             Trouble::Fail => self.telegram.outage(Outage::Refuse),
         }
         true
@@ -171,7 +171,7 @@ impl PlatformDouble for Double {
 
     async fn brings(&self, payload: String) {
         let update: Value = serde_json::from_str(&payload).expect("an update");
-        assert!(self.telegram.update("message", &update["message"]), "the bot gets messages");
+        assert!(self.telegram.update("message", &update["message"]), "the bot receives messages");
     }
 
     async fn is_acknowledged(&self, _payload: &str) -> bool {
@@ -181,7 +181,7 @@ impl PlatformDouble for Double {
 
 rejoinder_core::channel_conformance!(double());
 
-/// The account is not meant when one chat alone is limited.
+/// A limit in one chat does not block the account.
 #[tokio::test]
 async fn a_limit_of_one_chat_is_its_own() {
     let double = double().await;

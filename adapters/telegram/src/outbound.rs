@@ -1,4 +1,4 @@
-//! One delivery → calls of the Bot API, and the receipt.
+//! Performs one delivery with calls to the Bot API, and returns its receipt.
 
 mod address;
 mod files;
@@ -29,7 +29,7 @@ use crate::{
     payload::Sent,
 };
 
-/// How long a hint may take: it is of no use later.
+/// The timeout of an ephemeral, which is useless later.
 const HINT_TIMEOUT: Duration = Duration::from_secs(8);
 
 impl Telegram {
@@ -61,7 +61,7 @@ impl Telegram {
             return self.send_file(delivery, address, file, &labelled(&content.text, delivery.label()), reply).await;
         }
         if !content.attachments.is_empty() {
-            return Err(DeliveryError::Unsupported("several files in one message: each is one of its own".to_owned()));
+            return Err(DeliveryError::Unsupported("only one file fits in a message".to_owned()));
         }
         let (text, keyboard) = choices(&content.text, &content.choices, delivery.turn());
         let said = formatted(&labelled(&text, delivery.label()));
@@ -71,8 +71,8 @@ impl Telegram {
         self.send_message(delivery, address, payload, Kind::New).await
     }
 
-    /// Whether Telegram is there. What may have arrived is not sent again into an outage: each time it could be one copy
-    /// more.
+    /// Checks that Telegram responds, before a message that may have arrived is sent again. During an outage, each such
+    /// attempt could add a copy.
     async fn answers(&self, address: &Address) -> Result<(), DeliveryError> {
         match check::who_am_i(&self.api).await {
             Ok(_) => Ok(()),
@@ -89,7 +89,7 @@ impl Telegram {
         payload
     }
 
-    /// Sends a message; without what Telegram does not take of it, if it comes to that.
+    /// Sends a message. If Telegram rejects its entities or its reply link, sends it without them.
     async fn send_message(
         &self,
         delivery: &Delivery,
@@ -112,7 +112,7 @@ impl Telegram {
                 }
                 _ => return Err(self.judge(address, error, kind)),
             }
-            tracing::debug!(channel = %self.channel, delivery = %delivery.id(), %error, "sent once more, with less");
+            tracing::debug!(channel = %self.channel, delivery = %delivery.id(), %error, "message rejected, retrying without its entities or reply link");
         }
     }
 
@@ -162,7 +162,7 @@ impl Telegram {
         let refused = |why: String| DeliveryError::Refused(why);
         let message = message.ok_or_else(|| refused("there is no message to react to".to_owned()))?;
         let id = address::message_id(message).map_err(refused)?;
-        let emoji = self.reactions.of(emoji).ok_or_else(|| refused(format!("`{emoji}` is no reaction here")))?;
+        let emoji = self.reactions.of(emoji).ok_or_else(|| refused(format!("`{emoji}` is not a reaction here")))?;
         let mut payload = SetMessageReaction::new(address.chat.clone(), id);
         payload.reaction = Some(vec![ReactionType::Emoji { emoji }]);
         match self.api.call::<_, bool>(&payload).await {
@@ -180,19 +180,19 @@ impl Telegram {
     ) -> Result<Receipt, DeliveryError> {
         self.is_worth_trying(address)?;
         match (self.drafts(address.is_private), message) {
-            (Drafts::No, _) => Err(DeliveryError::Unsupported("drafts are not shown here".to_owned())),
+            (Drafts::No, _) => Err(DeliveryError::Unsupported("drafts are off in this chat".to_owned())),
             (Drafts::Bubbles, _) => self.draft_bubble(delivery, address, text).await,
             (Drafts::Messages, Some(message)) => {
                 self.edit_message(delivery, address, message, format(&first_part(text)), None).await
             }
-            (Drafts::Messages, None) => Err(DeliveryError::Unsupported("the first draft is a message".to_owned())),
+            (Drafts::Messages, None) => Err(DeliveryError::Unsupported("the first draft must be a message".to_owned())),
         }
     }
 
-    /// Shows a draft with a method that teloxide does not know yet
+    /// Shows a draft with `sendMessageDraft`, which teloxide does not support yet
     /// (<https://core.telegram.org/bots/api#sendmessagedraft>).
     async fn draft_bubble(&self, delivery: &Delivery, address: &Address, text: &str) -> Result<Receipt, DeliveryError> {
-        // What is being written is at the end.
+        // The last part is the one being written.
         let said = format(&parts(text).pop().unwrap_or_default());
         let id = draft_id(delivery.turn());
         let mut parameters = json!({ "chat_id": address.chat, "draft_id": id, "text": said.text });
@@ -205,9 +205,9 @@ impl Telegram {
         match self.api.ask::<IgnoredAny>("sendMessageDraft", &parameters, HINT_TIMEOUT).await {
             Ok(_) => Ok(Receipt::of(id.to_string())),
             Err(ApiError::Refused(refusal)) if refusal.code == 404 => {
-                tracing::info!(channel = %self.channel, "this Bot API server knows no drafts: none are shown");
+                tracing::info!(channel = %self.channel, "the Bot API server does not support drafts, so none are shown");
                 self.knows_no_drafts.store(true, std::sync::atomic::Ordering::Relaxed);
-                Err(DeliveryError::Unsupported("the server knows no drafts".to_owned()))
+                Err(DeliveryError::Unsupported("the server does not support drafts".to_owned()))
             }
             Err(error) => Err(self.judge(address, error, Kind::Again)),
         }
@@ -236,14 +236,14 @@ impl Telegram {
         self.sent.note((address.number, message), text, delivery.conversation().thread.clone());
     }
 
-    /// Whether a hint may go: one that is limited only makes the limit longer.
+    /// Rejects an ephemeral while its chat is limited: sending it would prolong the limit.
     fn is_worth_trying(&self, address: &Address) -> Result<(), DeliveryError> {
         match self.limited.left(address.number, self.clock.now()) {
             None => Ok(()),
             Some(retry_after) => Err(DeliveryError::Limited {
                 retry_after,
                 scope: Scope::Conversation,
-                detail: "the chat is limited still".to_owned(),
+                detail: "the chat is still rate limited".to_owned(),
             }),
         }
     }
@@ -267,15 +267,14 @@ fn entities(entities: Vec<MessageEntity>) -> Option<Vec<MessageEntity>> {
     (!entities.is_empty()).then_some(entities)
 }
 
-/// What a message replies to. In a private chat that goes without saying, unless the answer comes after
-/// something else was said.
+/// The reply link of a message. A private chat needs none, except for a late answer.
 fn reply(address: &Address, message: Option<&str>, via: Option<&Via>) -> Option<ReplyParameters> {
     let is_linked = !address.is_private || matches!(via, Some(Via::LateAnswer));
     let id = address::message_id(message.filter(|_| is_linked)?).ok()?;
     Some(ReplyParameters::new(id).allow_sending_without_reply())
 }
 
-/// A text, with the label before it that says that it may be a second copy.
+/// Puts the label, which marks a possible second copy, before the text.
 fn labelled(text: &str, label: Option<&str>) -> String {
     match label {
         Some(label) if text.is_empty() => label.to_owned(),
@@ -284,13 +283,13 @@ fn labelled(text: &str, label: Option<&str>) -> String {
     }
 }
 
-/// A text in Telegram's form. What does not fit, since the label is longer than there is room for, is cut.
+/// Formats a text for Telegram. If a long label makes it too long, only its first part is kept.
 fn formatted(markdown: &str) -> Formatted {
     let formatted = format(markdown);
     if utf16_len(&formatted.text) <= MESSAGE_UNITS { formatted } else { format(&first_part(markdown)) }
 }
 
-/// As much of a text as one message shows.
+/// As much of a text as fits in one message.
 fn first_part(text: &str) -> String {
     if utf16_len(text) <= PART_UNITS {
         return text.to_owned();
@@ -298,7 +297,7 @@ fn first_part(text: &str) -> String {
     parts(text).into_iter().next().unwrap_or_default()
 }
 
-/// The choices as buttons. Of no turn they could not be told apart, and are a list.
+/// The choices as buttons below the text.
 fn choices(text: &str, choices: &[String], turn: TurnId) -> (String, Option<InlineKeyboardMarkup>) {
     if choices.is_empty() {
         return (text.to_owned(), None);
@@ -309,7 +308,7 @@ fn choices(text: &str, choices: &[String], turn: TurnId) -> (String, Option<Inli
     (text.to_owned(), Some(InlineKeyboardMarkup::new(choices.iter().enumerate().map(button))))
 }
 
-/// The number of a turn's draft: not zero, and the same for every draft of the turn.
+/// The number of a turn's draft: never zero, and the same for every draft of the turn.
 fn draft_id(turn: TurnId) -> u32 {
     let digest = Sha256::digest(turn.to_string());
     let number = u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]]);

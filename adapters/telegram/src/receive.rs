@@ -1,4 +1,4 @@
-//! Takes updates from Telegram, by polling or posted to us: each is read and stored, and only then acknowledged.
+//! Receives updates by polling or by webhook. Each is read and stored, and only then acknowledged.
 
 mod albums;
 mod polling;
@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl Telegram {
-    /// Reads updates, in the order in which they came.
+    /// Reads updates, in the order in which they arrived.
     pub(crate) fn read<'a>(&self, me: &BotProfile, raw: impl Iterator<Item = &'a str>) -> Vec<Read> {
         let reader = Reader { channel: &self.channel, me, sent: &self.sent, now: self.clock.now() };
         let mut read: Vec<Read> = raw.map(|raw| reader.read(raw)).collect();
@@ -30,7 +30,7 @@ impl Telegram {
         read
     }
 
-    /// Stores updates, for as long as it takes, and acknowledges the buttons that were pressed.
+    /// Stores updates, retrying until the store accepts them, and acknowledges pressed buttons.
     pub(crate) async fn store(
         &self,
         receiver: &Receiver<'_>,
@@ -53,15 +53,14 @@ impl Telegram {
         }
     }
 
-    /// Tells Telegram that a button was noticed: until then it shows that it waits. A question that is answered is
-    /// closed.
+    /// Acknowledges a pressed button, on which Telegram shows a spinner until then, and closes an answered question.
     fn answer(&self, query: String, closing: Option<Closing>) {
         let (api, channel) = (Arc::clone(&self.api), self.channel.clone());
         self.tasks.spawn(async move {
             let answer = AnswerCallbackQuery::new(CallbackQueryId(query));
             if let Err(error) = api.call::<_, bool>(&answer).await {
                 // The choice itself is stored.
-                tracing::debug!(%channel, %error, "a pressed button was not acknowledged");
+                tracing::debug!(%channel, %error, "a pressed button could not be acknowledged");
             }
             let closed = match closing {
                 None => return,
@@ -69,8 +68,8 @@ impl Telegram {
                 Some(Closing::Buttons(edit)) => api.call::<_, IgnoredAny>(&edit).await,
             };
             if let Err(error) = closed {
-                // Pressing again changes nothing, and closes it.
-                tracing::debug!(%channel, %error, "a question that was answered keeps its buttons");
+                // Pressing a button again closes it and changes nothing else.
+                tracing::debug!(%channel, %error, "the buttons of an answered question could not be removed");
             }
         });
     }

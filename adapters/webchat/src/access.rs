@@ -1,7 +1,7 @@
-//! Who may come in: the `Host` and `Origin` of what arrives, and the token.
+//! Access control: the `Host` and `Origin` headers of requests, and the token.
 //!
-//! A page elsewhere must not reach a chat on this machine. It cannot choose the `Origin` that its
-//! browser sends, and after rebinding its own name to 127.0.0.1 it still sends that name as `Host`.
+//! A page elsewhere must not reach a chat on this machine. It cannot choose the `Origin` that its browser sends, and
+//! after DNS rebinding of its own name to 127.0.0.1 the browser still sends that name as `Host`.
 
 use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
@@ -22,28 +22,28 @@ use url::Url;
 /// Who may use a chat.
 #[derive(Clone, Debug)]
 pub enum Access {
-    /// Anyone on this machine, and nobody else.
+    /// Anybody on this machine.
     Loopback,
-    /// Whoever has the token, from anywhere.
+    /// Anybody with the token, from anywhere.
     Token(SecretString),
 }
 
-/// Why something was not let in. The words are for the operator who reads the answer.
+/// Why a request was rejected. The operator reads the text in the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
-    #[error("the Host header is missing or cannot be read")]
+    #[error("the Host header is missing or malformed")]
     NoHost,
     #[error("this chat is open on this machine only: use http://localhost or http://127.0.0.1")]
     ForeignHost,
-    #[error("this chat is open on this machine only, and this came from another one")]
+    #[error("this chat is open on this machine only, but the request came from another machine")]
     ForeignPeer,
-    #[error("this chat is open on this machine only, and this came through a proxy: set `access = \"token\"`")]
+    #[error("this chat is open on this machine only, but the request came through a proxy: set `access = \"token\"`")]
     Proxied,
     #[error("the socket was opened by a page of another origin")]
     ForeignOrigin,
 }
 
-/// What a proxy adds when it passes something on.
+/// Headers that proxies add to requests.
 const PROXY_HEADERS: [HeaderName; 4] = [
     header::FORWARDED,
     HeaderName::from_static("x-forwarded-for"),
@@ -51,7 +51,7 @@ const PROXY_HEADERS: [HeaderName; 4] = [
     HeaderName::from_static("x-real-ip"),
 ];
 
-/// The host (and port) that was asked for, if `access` lets it in.
+/// The requested host (and port), if `access` admits the request.
 pub(crate) fn admit(access: &Access, parts: &Parts) -> Result<Authority, Refused> {
     let host = host(parts)?;
     if matches!(access, Access::Loopback) {
@@ -94,10 +94,10 @@ fn names_loopback(host: &str) -> bool {
     ip.is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Whether a socket may be opened by where it says it comes from: a page on `host` itself, or on one of
-/// `origins`.
+/// Rejects a socket unless its `Origin` is `host` itself or one of `origins`.
 ///
-/// Every browser sends `Origin` with a socket (RFC 6455, section 4.1, point 8), so what sends none is no page.
+/// Every browser sends `Origin` with a socket (RFC 6455, section 4.1, point 8), so a request without it is not from a
+/// page.
 pub(crate) fn check_origin(headers: &HeaderMap, host: &Authority, origins: &[String]) -> Result<(), Refused> {
     let mut sent = headers.get_all(header::ORIGIN).iter();
     let origin = match (sent.next(), sent.next()) {
@@ -121,11 +121,10 @@ fn is_origin_of(origin: &str, host: &Authority) -> bool {
         && origin.port().unwrap_or(default_port) == host.port_u16().unwrap_or(default_port)
 }
 
-/// How long a wrong token waits for its answer; one wrong token is answered after the other.
+/// How long the response to a wrong token is delayed. Wrong tokens are answered one after the other.
 const WRONG_TOKEN_PAUSE: Duration = Duration::from_millis(500);
 
-/// Compares tokens, and makes guessing slow: two a second over all sockets, whatever their number. The
-/// right token never waits.
+/// Checks tokens, and limits guesses: two per second over all sockets. The right token never waits.
 #[derive(Debug)]
 pub(crate) struct Door {
     access: Access,
@@ -133,7 +132,7 @@ pub(crate) struct Door {
     wrong: Mutex<()>,
 }
 
-/// What the door says to a token.
+/// The result of checking a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     Welcome,
@@ -153,7 +152,7 @@ impl Door {
     pub(crate) async fn knock(&self, token: Option<&SecretString>) -> Entry {
         let Access::Token(expected) = &self.access else { return Entry::Welcome };
         let Some(token) = token else { return Entry::TokenRequired };
-        // Hashes are of one length, so that the comparison does not tell the token's.
+        // All hashes have the same length, so that the comparison does not reveal the token's length.
         let [expected, token] = [expected, token].map(|secret| Sha256::digest(secret.expose_secret()));
         if expected.ct_eq(&token).into() {
             return Entry::Welcome;

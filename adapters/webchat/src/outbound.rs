@@ -1,7 +1,6 @@
-//! A delivery → what the open pages show meanwhile.
+//! Shows ephemerals in the open pages: drafts and typing notices.
 //!
-//! Signals are not delivered here: they are rows, and the page reads the rows. What comes this way is
-//! drafts and typing.
+//! Signals are not delivered here: the page reads their rows.
 
 use rejoinder_core::{Action, DeliveryError, TurnId};
 
@@ -13,11 +12,11 @@ use crate::{
 
 /// Shows a draft or a typing notice in the pages that have the conversation `chat` open.
 ///
-/// With no page open there is nobody to show it to, and that is success: neither is a signal, none of
-/// them settles anything, and whoever opens the page later reads the row.
+/// Succeeds even if no page is open: neither is a signal nor settles anything, and a page that opens later reads the
+/// row.
 ///
 /// # Errors
-/// `Unsupported` for everything else.
+/// `Unsupported` for all other actions.
 pub(crate) fn show(rooms: &Rooms, chat: &str, turn_id: TurnId, action: &Action) -> Result<(), DeliveryError> {
     match action {
         Action::Draft { text, .. } => {

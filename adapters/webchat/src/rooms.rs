@@ -1,7 +1,7 @@
-//! Which conversations are open in which sockets, and what waits to be written to each.
+//! Which conversations are open in which sockets, and the frames that wait to be written to each.
 //!
-//! What waits is bounded by its shape: of each turn only the latest change and the latest draft are
-//! kept. A socket that falls behind further than that reads the store again.
+//! Their number is bounded: of each turn only the latest change and the latest draft wait. A socket with too many
+//! changed turns reads the store again.
 
 use std::{
     ops::Deref,
@@ -16,17 +16,17 @@ use tokio::sync::Notify;
 /// How many sockets one conversation may have.
 const MAX_SEATS: usize = 16;
 
-/// How many changed turns may wait for one socket.
+/// How many changed turns may wait for one socket, and how many drafts.
 const MAX_WAITING: usize = 64;
 
-/// The open conversations.
+/// The conversations that are open in at least one socket.
 #[derive(Debug, Default)]
 pub(crate) struct Rooms {
     rooms: DashMap<Arc<str>, Vec<Arc<Mailbox>>>,
 }
 
 impl Rooms {
-    /// A seat in the conversation `chat`, if one is free.
+    /// Adds a socket to the conversation `chat`; `None` if it has too many.
     pub(crate) fn enter(self: &Arc<Self>, chat: &Arc<str>) -> Option<Seat> {
         let mut room = self.rooms.entry(Arc::clone(chat)).or_default();
         if room.len() >= MAX_SEATS {
@@ -42,9 +42,9 @@ impl Rooms {
         self.rooms.get(chat).is_some_and(|room| room.len() > 1)
     }
 
-    /// Makes `text` once and puts it into the mailbox of each socket of `chat`; does nothing when there is none.
+    /// Creates `text` once and puts it into the mailbox of each socket of `chat`. Does nothing if there is none.
     pub(crate) fn pass(&self, chat: &str, text: impl FnOnce() -> Utf8Bytes, put: impl Fn(&Mailbox, Utf8Bytes)) {
-        // Not held while the text is made: a page that comes meanwhile must not wait for it.
+        // The map is not locked while the text is created: a new page must not wait for that.
         if !self.rooms.contains_key(chat) {
             return;
         }
@@ -66,7 +66,7 @@ impl Rooms {
     }
 }
 
-/// A socket's place in its conversation; given up when dropped.
+/// A socket's membership of its conversation, which ends on drop.
 #[derive(Debug)]
 pub(crate) struct Seat {
     rooms: Arc<Rooms>,
@@ -91,15 +91,15 @@ impl Drop for Seat {
     }
 }
 
-/// What waits to be written to one socket.
+/// The frames that wait to be written to one socket.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox {
     post: Mutex<Post>,
     arrived: Notify,
 }
 
-/// How far a turn has come: a change that is behind another one is old news. The page orders changes the
-/// same way (`isNewer` in `assets/conversation.js`).
+/// Orders the changes of a turn: a smaller one is outdated. The page uses the same order (`isNewer` in
+/// `assets/conversation.js`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Progress {
     step: u8,
@@ -125,12 +125,12 @@ impl Progress {
     }
 }
 
-/// What was in a mailbox.
+/// The content of a mailbox.
 #[derive(Debug, Default)]
 pub(crate) struct Post {
-    /// Changes were missed: read the store.
+    /// Changes were dropped: read the store.
     pub(crate) resync: bool,
-    /// The latest change of each turn, the first changed first.
+    /// The latest change of each turn, in the order of their first changes.
     pub(crate) turns: Vec<(TurnId, Progress, Utf8Bytes)>,
     /// The latest draft of each turn.
     pub(crate) drafts: Vec<(TurnId, Utf8Bytes)>,
@@ -176,7 +176,7 @@ impl Mailbox {
         self.arrived.notify_one();
     }
 
-    /// Returns once something may have been put in.
+    /// Returns once the mailbox may have content.
     pub(crate) async fn arrived(&self) {
         self.arrived.notified().await;
     }
@@ -187,7 +187,7 @@ impl Mailbox {
     }
 
     fn post(&self) -> MutexGuard<'_, Post> {
-        // Nothing panics while it is held, and half a change would still be a whole post.
+        // No code panics while it holds the lock, and a partial change would still be valid.
         self.post.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

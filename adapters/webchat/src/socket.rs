@@ -1,4 +1,4 @@
-//! One socket: the greeting, then what the page says and what it is shown, until either side goes.
+//! One socket: the hello, then frames in both directions until either side closes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,20 +22,20 @@ use crate::{
     rooms::Seat,
 };
 
-// These are times of the network, not of turns, so they are the machine's whatever clock the core has.
+// Network timeouts, not times of turns: they use the machine's clock, whatever clock the core has.
 
-/// How long a socket may stay without its greeting.
+/// How long a socket may stay without a hello.
 const HELLO_WITHIN: Duration = Duration::from_secs(10);
-/// How often we ask whether the page is there; under the 30 s after which some proxies cut a quiet socket.
+/// How often we ping the page: less than the 30 s after which some proxies close an idle socket.
 const PING_EVERY: Duration = Duration::from_secs(25);
-/// After how long without a frame the page counts as gone: it missed two pings.
+/// How long a page may send no frame before it counts as gone: two pings and some more.
 const GONE_AFTER: Duration = Duration::from_mins(1);
-/// How long one frame may take to be written.
+/// Timeout for writing one frame.
 const WRITTEN_WITHIN: Duration = Duration::from_secs(20);
 
-/// How many turns are shown at first, and with each step back.
+/// How many turns are sent at first, and for each `older`.
 const TURNS_AT_ONCE: u32 = 40;
-/// How many answers to what the page said may wait to be written.
+/// How many replies to the page's frames may wait to be written.
 const REPLIES: usize = 16;
 
 /// RFC 6455, section 7.4.1: normal, and going away.
@@ -60,7 +60,7 @@ pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket) {
         Ok(conversation) => conversation,
         Err(problem) => return refuse(&mut sink, problem).await,
     };
-    // Seated before the store is read, so that no change falls between.
+    // Registered before the store is read, so that no change is missed.
     let Some(seat) = chat.rooms().enter(&conversation.chat) else {
         return refuse(&mut sink, Problem::BUSY).await;
     };
@@ -94,11 +94,11 @@ pub(crate) async fn serve(chat: Arc<WebchatAdapter>, socket: WebSocket) {
     let _ended = ended.clone().drop_guard();
     Reader { chat, intake, conversation, say, ended: ended.clone() }.run(&mut stream).await;
     ended.cancel();
-    // A writer that panicked has closed the socket with it, which is all that is left to do.
+    // If the writer panicked, it has closed the socket, and nothing is left to do.
     let _ = writer.await;
 }
 
-/// Reads the greeting.
+/// Reads the hello, and checks it.
 async fn greet(chat: &WebchatAdapter, stream: &mut Stream) -> Result<ConversationRef, Problem> {
     let Some(text) = next_text(stream).await else { return Err(Problem::HELLO_FIRST) };
     let Ok(ClientFrame::Hello { protocol, conversation, token }) = serde_json::from_str(&text) else {
@@ -111,19 +111,19 @@ async fn greet(chat: &WebchatAdapter, stream: &mut Stream) -> Result<Conversatio
         Entry::Welcome => inbound::conversation(chat.id(), &conversation),
         Entry::TokenRequired => Err(Problem::TOKEN_REQUIRED),
         Entry::TokenWrong => {
-            tracing::warn!(channel = %chat.id(), "a page came with a wrong token");
+            tracing::warn!(channel = %chat.id(), "a page sent a wrong token");
             Err(Problem::TOKEN_WRONG)
         }
     }
 }
 
-/// The next text frame; `None` when the socket ended.
+/// The next text frame; `None` if the socket ended or sent a binary frame.
 async fn next_text(stream: &mut Stream) -> Option<Utf8Bytes> {
     loop {
         match stream.next().await? {
             Ok(Message::Text(text)) => return Some(text),
             Ok(Message::Ping(_) | Message::Pong(_)) => {}
-            // No frame of ours is binary.
+            // The protocol has no binary frames.
             Ok(Message::Binary(_) | Message::Close(_)) | Err(_) => return None,
         }
     }
@@ -145,7 +145,7 @@ async fn write(sink: &mut Sink, message: Message) -> bool {
     matches!(timeout(WRITTEN_WITHIN, sink.send(message)).await, Ok(Ok(())))
 }
 
-/// The last turns before `before`, oldest first, and whether there are more.
+/// The last turns (before `before`), oldest first, and whether there are earlier ones.
 async fn page(
     intake: &Intake,
     conversation: &ConversationRef,
@@ -159,7 +159,7 @@ async fn page(
     Ok((turns, more))
 }
 
-/// Something to write, and the turns whose last word it shows.
+/// A frame to write, and the turns whose final state it shows.
 struct Reply {
     text: Utf8Bytes,
     shows: Vec<TurnId>,
@@ -176,7 +176,7 @@ impl Reply {
     }
 }
 
-/// Writes what the page is shown.
+/// Writes frames to the page.
 struct Writer {
     sink: Sink,
     seat: Arc<Seat>,
@@ -242,7 +242,7 @@ impl Writer {
     }
 }
 
-/// Takes in what the page says.
+/// Handles the page's frames.
 struct Reader {
     chat: Arc<WebchatAdapter>,
     intake: Intake,
@@ -254,7 +254,7 @@ struct Reader {
 impl Reader {
     async fn run(&self, stream: &mut Stream) {
         loop {
-            // Only reading is given up on: what was read is taken in to its end.
+            // Only reading is cancelled: a frame that was read is handled to the end.
             let text = tokio::select! {
                 text = timeout(GONE_AFTER, next_text(stream)) => text,
                 () = self.ended.cancelled() => return,
@@ -302,7 +302,7 @@ impl Reader {
         }
     }
 
-    /// The words of a choice of a turn of this conversation.
+    /// The text of a choice of a turn in this conversation.
     async fn words(&self, turn: TurnId, pick: crate::protocol::Pick) -> Result<String, Problem> {
         let view = self.intake.view(turn).await.map_err(|_| Problem::UNAVAILABLE)?;
         let view = view.filter(|view| view.conversation == self.conversation).ok_or(Problem::UNKNOWN_TURN)?;
@@ -330,7 +330,7 @@ impl Reader {
             }
             Ok(Accepted::Amended(turn)) => Some(turn),
             Ok(Accepted::Picked { .. }) => {
-                // Whoever picks from it has not seen yet that it is answered.
+                // The page does not show yet that the question is answered.
                 if let Some(question) = question {
                     self.show(question).await;
                 }
@@ -341,22 +341,22 @@ impl Reader {
             Ok(Accepted::Duplicate { text, .. }) if text != said => return refusal(Some(id), Problem::ID_REUSED),
             Ok(Accepted::Duplicate { turn, .. }) => turn,
             Err(error) => {
-                tracing::warn!(channel = %self.chat.id(), %error, "could not take a message in");
+                tracing::warn!(channel = %self.chat.id(), %error, "could not accept a message");
                 return refusal(Some(id), Problem::UNAVAILABLE);
             }
         };
         Reply::plain(&ServerFrame::Accepted { id, turn_id })
     }
 
-    /// Shows what was said here to who has the same conversation open elsewhere: nothing else does until the
-    /// turn's first signal.
+    /// Shows a new turn in other pages with the same conversation: otherwise they would not show it before its first
+    /// signal.
     async fn show_others(&self, turn: TurnId) {
         if self.chat.rooms().is_shared(&self.conversation.chat) {
             self.show(turn).await;
         }
     }
 
-    /// Shows how a turn of this conversation stands to whoever has it open.
+    /// Shows the current state of a turn in all pages that have this conversation open.
     async fn show(&self, turn: TurnId) {
         let view = self.intake.view(turn).await;
         if let Ok(Some(view)) = view.map(|view| view.filter(|view| view.conversation == self.conversation)) {

@@ -1,4 +1,4 @@
-//! `[guard.templates]`: the words that people see.
+//! `[guard.templates]`: the texts that people see.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +17,7 @@ use crate::{
     text::{NAME_RULE, is_name},
 };
 
-/// The templates that the gateway itself uses; `default.toml` says when. A ladder may name others.
+/// The templates that the gateway itself uses; `default.toml` says when. Ladders may name others.
 pub const TEMPLATES: [&str; 17] = [
     "silent",
     "failed",
@@ -38,18 +38,18 @@ pub const TEMPLATES: [&str; 17] = [
     "file_not_sent",
 ];
 
-/// The words that people see: for everyone, and where a platform or channel has its own.
+/// The texts that people see, with those that a platform or channel replaces.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct Templates(BTreeMap<String, Template>);
 
-/// A template, or those of a platform or channel.
+/// An entry of the table: a text, or a table of texts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Template {
-    /// Words.
+    /// The text for every channel.
     Words(String),
-    /// Words by name, for the platform or channel of that key.
+    /// Texts by template name, for the platform or channel that the key names.
     Own(BTreeMap<String, String>),
 }
 
@@ -75,14 +75,14 @@ impl<'de> Deserialize<'de> for Template {
     }
 }
 
-/// Where settings for `channel` are looked for, the narrowest first: `webhook.siri`, `webhook`.
+/// The scopes of `channel`, the narrowest first: `webhook.siri`, `webhook`.
 pub(super) fn scopes(channel: &str) -> impl Iterator<Item = &str> {
     [Some(channel), channel.split_once('.').map(|(platform, _)| platform)].into_iter().flatten()
 }
 
 impl Templates {
-    /// The words of the template `name` on `channel` (`webhook.siri`): the channel's own, or else its
-    /// platform's, or else everyone's. `None` when there is no such template.
+    /// The text of the template `name` on `channel` (`webhook.siri`): the channel's own, else its platform's, else the
+    /// general one. `None` if there is no such template.
     #[must_use]
     pub fn words(&self, channel: &str, name: &str) -> Option<&str> {
         let own = scopes(channel).find_map(|scope| match self.0.get(scope)? {
@@ -95,21 +95,20 @@ impl Templates {
         })
     }
 
-    /// Every template by its name, as it reads on `channel`.
+    /// The text of every template on `channel`, by name.
     #[must_use]
     pub fn for_channel(&self, channel: &str) -> BTreeMap<&str, &str> {
         let names = self.0.iter().filter(|(_, template)| matches!(template, Template::Words(_)));
         names.filter_map(|(name, _)| Some((name.as_str(), self.words(channel, name)?))).collect()
     }
 
-    /// The names that a ladder may say.
+    /// The names that a ladder may use.
     pub(super) fn names(&self) -> BTreeSet<String> {
         let named = self.0.iter().filter(|(_, template)| matches!(template, Template::Words(_)));
         named.map(|(name, _)| name.clone()).collect()
     }
 
-    /// `said` are the names that some ladder says: a template that neither a ladder nor the gateway uses is
-    /// a slip.
+    /// `said` are the names that ladders use. A template that neither a ladder nor the gateway uses is a mistake.
     pub(super) fn check(&self, said: &BTreeSet<&str>, checks: &mut Checks<'_>) {
         for (name, template) in &self.0 {
             match template {
@@ -119,7 +118,7 @@ impl Templates {
                         checks.wrong(checks.key(&["templates", name]), NAME_RULE);
                     } else if !TEMPLATES.contains(&&**name) && !said.contains(&**name) {
                         let hint = hint(name, TEMPLATES.into_iter());
-                        let what = format!("is not said by the gateway nor by any ladder: {hint}");
+                        let what = format!("is not used by the gateway or a ladder: {hint}");
                         checks.wrong(checks.key(&["templates", name]), what);
                     }
                 }
@@ -141,6 +140,6 @@ impl Templates {
 
 fn check_words(names: &[&str], words: &str, checks: &mut Checks<'_>) {
     if words.trim().is_empty() {
-        checks.wrong(checks.key(names), "is empty: a person would be shown nothing");
+        checks.wrong(checks.key(names), "is empty: people would see nothing");
     }
 }

@@ -1,4 +1,4 @@
-//! What holds where nothing was written, and whether `default.toml` says so.
+//! The defaults, and whether `default.toml` documents them.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::{
 
 #[test]
 fn without_a_file_there_is_what_the_manual_has() {
-    let loaded = Machine::new().load().expect("the defaults are right");
+    let loaded = Machine::new().load().expect("the defaults are valid");
     let config = loaded.config;
 
     assert_eq!(loaded.source, ConfigSource::Defaults);
@@ -72,7 +72,7 @@ fn a_section_is_its_platforms_and_nobody_elses() {
 
     assert_eq!(config.channels.of::<Hook>().map(|(name, _)| name).collect::<Vec<_>>(), ["a"]);
     assert_eq!(config.channels.of::<Page>().count(), 0);
-    let (_, channel) = config.channels.iter().next().expect("it is there");
+    let (_, channel) = config.channels.iter().next().expect("a channel");
     assert!(channel.section::<Hook>().is_some() && channel.section::<Page>().is_none());
 }
 
@@ -81,7 +81,7 @@ fn what_every_channel_tells_is_read_from_its_section() {
     let toml = "[channels.page.a]\nallow_from = [42, \"@Ada\"]\ntell_reactions = true\non_unknown = \"hold\"\ngroup_policy = \"all\"";
     let config = Machine::with_toml(&toml.replace("\"@Ada\"", "\"Ada\"")).config();
 
-    let (_, channel) = config.channels.iter().next().expect("it is there");
+    let (_, channel) = config.channels.iter().next().expect("a channel");
     let access = channel.common.people.as_ref().expect("people").access();
     assert_eq!(access.allow, ["42", "ada"].into_iter().collect());
     assert_eq!(access.group, rejoinder_core::GroupPolicy::All);
@@ -89,7 +89,7 @@ fn what_every_channel_tells_is_read_from_its_section() {
     assert_eq!(channel.common.on_unknown, Some(rejoinder_core::OnUnknown::Hold));
 }
 
-/// The checks of a section's manual hold for sections that are right.
+/// The checks of a section's manual pass for correct sections.
 #[test]
 fn every_section_keeps_to_its_manual() {
     check_channel_manual::<Hook>(&[], &["token", "key", "callback", "agent"]);
@@ -103,7 +103,7 @@ fn a_default_that_the_manual_has_wrong_is_noticed() {
     check_channel_manual::<Hook>(&[], &["token", "key", "callback"]);
 }
 
-/// Both ways: what the manual names is known (or it would not load), and what is known the manual names.
+/// The manual names every known key. The reverse follows because the manual loads.
 #[test]
 fn every_key_there_is_stands_in_the_manual() {
     let toml: DocumentMut = uncommented(&BUILD.manual()).parse().expect("it is TOML");

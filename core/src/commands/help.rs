@@ -1,4 +1,4 @@
-//! `/help`: what can be said here.
+//! `/help`: lists the commands.
 
 use super::command::{Answer, Command};
 
@@ -6,6 +6,6 @@ pub(super) const HELP: Command = Command {
     name: "help",
     texts: &["/help"],
     takes_a_word: false,
-    description: "What can be said here",
+    description: "List the commands",
     act: |_| Box::pin(async { Ok(Answer::of("help")) }),
 };

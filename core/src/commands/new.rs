@@ -1,4 +1,4 @@
-//! `/new`: starts a new session; the agent forgets what was said before.
+//! `/new`: starts a new session; the agent no longer gets the earlier history.
 
 use super::command::{Answer, Command};
 use crate::{model::ids::SessionId, ports::store::transition::NewSession};

@@ -1,4 +1,4 @@
-//! `/start`: says hello. A link into a chat may carry a word of its own.
+//! `/start`: greets. A link into a chat may add an argument (a Telegram deep link).
 
 use super::command::{Answer, Command};
 

@@ -1,4 +1,4 @@
-//! `/status`: whether something is being worked on in this conversation.
+//! `/status`: tells whether the conversation has open turns.
 
 use super::command::{Answer, Command};
 

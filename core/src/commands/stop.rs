@@ -1,4 +1,4 @@
-//! `/stop`: ends what runs in this conversation, and drops what waits there.
+//! `/stop`: cancels the open turns of the conversation, running and waiting.
 
 use rejoinder_guard::{CancelledBy, Event};
 

@@ -1,4 +1,4 @@
-//! Stores for tests: one that something stands before, and one that holds nothing.
+//! Stores for tests: one with a layer in front of it, and one that stores nothing.
 
 use std::sync::Arc;
 
@@ -23,39 +23,39 @@ use crate::{
     },
 };
 
-/// Stands before a store: sees every call, and may keep it from getting there.
+/// Intercepts the calls of a store: it sees each one first and may reject writes.
 #[async_trait]
 pub trait Layer: Send + Sync + 'static {
-    /// What is held while a call is under way.
+    /// A value that is held during a call.
     type Pass: Send;
 
-    /// Something is read.
+    /// Called before a read.
     async fn reads(&self) -> Self::Pass;
 
-    /// Something is written.
+    /// Called before a write.
     ///
     /// # Errors
-    /// When it is not to be.
+    /// If the layer rejects the write.
     async fn writes(&self) -> Result<Self::Pass, StoreError>;
 
-    /// Whether the store can write is tried.
+    /// Called before [`Turns::probe`]. By default like any write.
     ///
     /// # Errors
-    /// When it cannot.
+    /// If the layer rejects the probe.
     async fn probes(&self) -> Result<Self::Pass, StoreError> {
         self.writes().await
     }
 
-    /// Events are accepted.
+    /// Called before [`Turns::accept`]. By default like any write.
     ///
     /// # Errors
-    /// When they are not to be.
+    /// If the layer rejects the events.
     async fn accepts(&self, events: &[NewEvent]) -> Result<Self::Pass, StoreError> {
         let _ = events;
         self.writes().await
     }
 
-    /// Waits for the call, and returns what came of it.
+    /// Awaits the call, drops `pass` and returns the result.
     async fn leave<T: Send>(&self, pass: Self::Pass, call: impl Future<Output = T> + Send) -> T {
         let result = call.await;
         drop(pass);
@@ -63,11 +63,11 @@ pub trait Layer: Send + Sync + 'static {
     }
 }
 
-/// A store with a layer before it.
+/// A store with a layer in front of it.
 pub struct Layered<L> {
-    /// The layer.
+    /// Is called before the store, except for `mark_fetched` and `close`.
     pub layer: L,
-    /// The store behind it.
+    /// Receives the calls that the layer lets through.
     pub store: Arc<dyn Store>,
 }
 
@@ -215,7 +215,7 @@ impl<L: Layer> Store for Layered<L> {
     }
 }
 
-/// A store that takes everything and keeps nothing.
+/// A store that accepts everything and stores nothing. Every read is empty.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nothing;
 

@@ -1,4 +1,4 @@
-//! A store that refuses one event.
+//! A store layer that rejects one event.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -13,22 +13,22 @@ use crate::{
     ports::store::{Store, StoreError, accept::NewEvent},
 };
 
-/// What of the event the store does not take.
+/// Which writes of the event are rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refuses {
-    /// What was said.
+    /// The event with its text. Without the text it is accepted.
     Words,
-    /// Its payload as well.
+    /// The event with its text or its raw payload. With its key alone it is accepted.
     Payload,
-    /// That it came.
+    /// The event in any form.
     Everything,
-    /// It panics over what was said.
+    /// The event with its text: the store panics.
     Panics,
-    /// Everything of every event: it cannot write.
+    /// Every event, and the probe: the store cannot write.
     EveryEvent,
 }
 
-/// Refuses one event: the first thing that is said through it.
+/// Rejects one event: the first with a text that reaches it.
 pub struct Refusing {
     refuses: Refuses,
     poison: Mutex<Option<(String, i64)>>,
@@ -36,7 +36,7 @@ pub struct Refusing {
 }
 
 impl Refusing {
-    /// `store`, or one before which this much of the first thing that is said is refused.
+    /// [`before`](Self::before) if `refuses` is set; otherwise `store` itself.
     #[must_use]
     pub fn perhaps(store: Arc<dyn Store>, refuses: Option<Refuses>) -> Arc<dyn Store> {
         match refuses {
@@ -45,18 +45,18 @@ impl Refusing {
         }
     }
 
-    /// `store`, before which this much of the first thing that is said is refused.
+    /// Wraps `store` so that the first event with a text is rejected as `refuses` says.
     #[must_use]
     pub fn before(store: Arc<dyn Store>, refuses: Refuses) -> Layered<Self> {
         Layered { layer: Self { refuses, poison: Mutex::default(), refused: AtomicU64::new(0) }, store }
     }
 
-    /// How often it has refused the event.
+    /// The number of rejected calls so far.
     pub fn refused(&self) -> u64 {
         self.refused.load(Ordering::SeqCst)
     }
 
-    /// Whether it does not take an event.
+    /// Whether to reject an event. Remembers the first one with a text.
     fn refuses(&self, event: &InboundEvent) -> bool {
         let key = (event.external_id.clone(), event.revision);
         let mut poison = self.poison.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,7 +95,7 @@ impl Layer for Refusing {
             return Ok(());
         }
         self.refused.fetch_add(1, Ordering::SeqCst);
-        assert_ne!(self.refuses, Refuses::Panics, "as it was told to");
-        Err(StoreError::Failed("it breaks a rule of the database".to_owned()))
+        assert_ne!(self.refuses, Refuses::Panics, "the test asks for a panic");
+        Err(StoreError::Failed("it violates a constraint of the database".to_owned()))
     }
 }

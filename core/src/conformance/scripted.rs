@@ -1,7 +1,7 @@
-//! A platform and an agent that do what a test tells them.
+//! A platform and an agent that a test controls.
 //!
-//! [`Platform`] is where people are: it keeps what they see, and outlives the gateway.
-//! [`ScriptedChannel`] is a gateway's way to it, [`ScriptedAgent`] an agent that acts by [`Script`].
+//! [`Platform`] is the platform's server: it records what people see, and outlives the gateway. [`ScriptedChannel`] is
+//! the adapter that connects a gateway to it. [`ScriptedAgent`] is an agent that follows a [`Script`].
 
 mod agent;
 mod channel;

@@ -1,4 +1,4 @@
-//! What an event is, decided before it is stored: nothing, a command, or an agent's turn that may begin at once.
+//! Decides before an event is stored what it becomes: no turn, a command, or an agent's turn that may begin at once.
 
 use std::sync::Arc;
 
@@ -27,24 +27,24 @@ use crate::{
     scheduler::slots::{Slot, Slots},
 };
 
-/// Decides what events are.
+/// Decides what events become.
 pub(crate) struct Entrance {
     pub(crate) settings: Arc<Settings>,
     pub(crate) addresses: Arc<Addresses>,
     pub(crate) slots: Arc<Slots>,
     pub(crate) clock: SharedClock,
-    /// This process: runs that begin are its own.
+    /// This process, the owner of the runs that begin here.
     pub(crate) owner: OwnerId,
 }
 
-/// An event on its way into the store.
+/// An event about to be stored.
 pub(super) struct Entering {
     pub(super) new: NewEvent,
-    /// The slot of its conversation, where that was free.
+    /// The slot of its conversation, if it was free.
     pub(super) slot: Option<Slot>,
-    /// Its run, where that begins at once.
+    /// Its run, if it begins at once.
     pub(super) run: Option<Run>,
-    /// Its sender is to be told that they may not talk to the agent.
+    /// Its sender gets a notice that they may not talk to the agent.
     pub(super) is_stranger: bool,
 }
 
@@ -55,7 +55,7 @@ impl Entering {
 }
 
 impl Entrance {
-    /// Decides what an event is. `may_begin`: no earlier event of its conversation is on its way in.
+    /// Decides what an event becomes. `may_begin`: the same request has no earlier turn of its conversation.
     pub(super) async fn enter(&self, id: TurnId, event: InboundEvent, may_begin: bool) -> Result<Entering, StoreError> {
         if event.is_withdrawn() {
             // The platform decides who may delete a message.
@@ -63,14 +63,14 @@ impl Entrance {
         }
         let is_edit = event.amends == Some(Amends::Replaces);
         let (handler, expectation) = match router::route(&event, &self.settings) {
-            // Who is not let in changes nothing of what was said before.
+            // An event of a sender without access amends no turn.
             Route::Nowhere => return Ok(self.kept(InboundEvent { amends: None, ..event }, false)),
             Route::Stranger => return Ok(self.kept(InboundEvent { amends: None, ..event }, !is_edit)),
             Route::To { .. } if is_edit => return Ok(self.kept(event, false)),
             Route::To { handler, expectation } => (handler, expectation),
         };
         let conversation = self.addresses.resolve(&event.conversation).await?;
-        // A command does not wait in line: it is about what runs and waits there.
+        // A command does not wait: it acts on the turns that run and wait in its conversation.
         let may_wait = !handler.is_gateway();
         let slot = if !(may_wait && may_begin) {
             None
@@ -82,8 +82,8 @@ impl Entrance {
         Ok(self.open(id, Arc::new(event), handler, expectation, conversation, slot))
     }
 
-    /// The gateway's notice to somebody who may not talk to the agent: a turn of its own that owes nothing,
-    /// once a day.
+    /// The gateway's notice to a sender who may not talk to the agent: a turn that owes nothing, at most one a
+    /// day because its key holds the day.
     pub(super) async fn notice(&self, stranger: &InboundEvent) -> Result<Entering, StoreError> {
         const DAY_MS: i64 = 24 * 60 * 60 * 1000;
         let now = self.clock.now();
@@ -109,8 +109,8 @@ impl Entrance {
         Entering { new, slot: None, run: None, is_stranger }
     }
 
-    /// Opens a turn, and begins it when it has its slot and nothing more of it may follow. A command needs no slot,
-    /// and is complete with its words.
+    /// Opens a turn, and begins it if it has its slot and no more events may be added to it. A command needs no slot
+    /// and begins at once.
     fn open(
         &self,
         id: TurnId,
@@ -133,8 +133,8 @@ impl Entrance {
     }
 }
 
-/// Begins a turn before it is stored, so that it is stored as running: a turn that ends the process is
-/// counted even when nothing else of it was written.
+/// Begins a turn before it is stored, so that it is stored as running: if the run crashes the process, it is
+/// counted even though nothing else of it was written.
 fn begin(obligation: &mut Obligation, policy: &Policy, handler: &Handler, now: Timestamp) -> Option<Run> {
     obligation.on(Event::Begin, policy, now).effects.into_iter().find_map(|effect| match effect {
         Effect::Run { attempt, .. } => Some(Run { handler: handler.clone(), attempt, number: 1, started_at: now }),

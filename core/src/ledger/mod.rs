@@ -1,8 +1,8 @@
-//! The one place where what is owed changes.
+//! The only place where obligations change.
 //!
-//! Whatever happens to a turn comes here as an event: the guard decides on it, the decision is stored
-//! in one transaction by compare-and-swap, and only what was stored is acted on. Whoever loses the
-//! swap reads the turn again and lets the guard decide anew.
+//! Everything that happens to a turn comes here as an event: the guard decides on it, the decision is stored
+//! in one transaction by compare-and-swap, and it is acted on only after it was stored. If the swap fails, the
+//! turn is read again and the guard decides again.
 
 pub(crate) mod consequences;
 pub(crate) mod persistence;
@@ -32,7 +32,7 @@ use crate::{
     },
 };
 
-/// Decides, stores, and has what follows done.
+/// Lets the guard decide, stores the decision, and passes it to the followers.
 pub(crate) struct Ledger {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: SharedClock,
@@ -42,7 +42,7 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Lets the guard decide on what happened to one turn, and stores it. `turn` is then as stored.
+    /// Lets the guard decide on an event of one turn, and stores the decision. Updates `turn` to what is stored.
     pub(crate) async fn decide(
         &self,
         turn: &mut TurnRecord,
@@ -66,15 +66,15 @@ impl Ledger {
         Ok(decided?.pop().unwrap_or_default())
     }
 
-    /// As [`decide`](Self::decide), for as long as it takes. `None` when it will not be stored (see [`Persistence`]): the
-    /// turn's deadline is stored, and ends it.
+    /// As [`decide`](Self::decide), and retries until it is stored. `None` if that was given up (see [`Persistence`]):
+    /// the turn's stored deadline ends it then.
     pub(crate) async fn decide_until_stored(
         &self,
         turn: &mut TurnRecord,
         event: Event,
         trigger: Trigger,
     ) -> Option<Decided> {
-        let mut persistence = self.persist("what happened to a turn", turn.id);
+        let mut persistence = self.persist("an event of a turn", turn.id);
         loop {
             match self.decide(turn, event.clone(), trigger.clone()).await {
                 Ok(decided) => return Some(decided),
@@ -84,12 +84,12 @@ impl Ledger {
         }
     }
 
-    /// For what has to be stored, however long that takes: `what` happened to `turn`.
+    /// The retries for something of `turn` that must be stored; `what` names it in log lines.
     pub(crate) fn persist(&self, what: &'static str, turn: TurnId) -> Persistence {
         Persistence::new(what, turn, self.lifecycle.clone())
     }
 
-    /// Decides on several turns in one transaction: all of it is stored, or nothing.
+    /// Decides on several turns in one transaction, and again after each conflict.
     pub(crate) async fn decide_all(&self, steps: &mut [Step], trigger: &Trigger) -> Result<Vec<Decided>, StoreError> {
         loop {
             if let Some(decided) = self.try_to_decide(steps, trigger).await? {
@@ -101,7 +101,7 @@ impl Ledger {
         }
     }
 
-    /// As [`decide_all`](Self::decide_all), on the turns as they are; `None` when one of them was changed meanwhile.
+    /// As [`decide_all`](Self::decide_all), but tries once; `None` if one of the turns was changed meanwhile.
     pub(crate) async fn try_to_decide(
         &self,
         steps: &mut [Step],
@@ -124,23 +124,23 @@ impl Ledger {
         Ok(Some(decided))
     }
 
-    /// Stores what happened without a turn that is decided on.
+    /// Stores a trigger that needs no decision.
     pub(crate) async fn record(&self, trigger: Trigger) -> Result<(), StoreError> {
         self.decide_all(&mut [], &trigger).await.map(drop)
     }
 
-    /// Stores a delivery's new values alone.
+    /// Stores a change of a delivery that needs no decision.
     pub(crate) async fn change_delivery(&self, change: DeliveryChange) -> Result<(), StoreError> {
         let transition = Transition { delivery_changes: vec![change], ..Transition::default() };
         self.store.commit(transition).await.map(drop)
     }
 
-    /// The turn, as it is stored.
+    /// Reads a turn that must exist.
     pub(crate) async fn turn(&self, turn: TurnId) -> Result<TurnRecord, StoreError> {
         self.store.turn(turn).await?.ok_or_else(|| StoreError::Corrupt(format!("turn {turn} is gone")))
     }
 
-    /// `false` when a turn was changed meanwhile.
+    /// `false` if a turn was changed meanwhile.
     async fn commit(&self, transition: Transition) -> Result<bool, StoreError> {
         #[cfg(feature = "crash-points")]
         let claims = transition.deliveries.iter().any(|delivery| !delivery.record().is_draft());

@@ -1,4 +1,4 @@
-//! Storing something again until it is stored.
+//! Retries of writes to the store.
 
 use tracing::{error, warn};
 
@@ -9,10 +9,10 @@ use crate::{
     ports::store::StoreError,
 };
 
-/// How often the store may refuse to take something although it can write.
+/// How often the store may reject a write, other than because it cannot write, before it is given up.
 const MAX_REJECTED: u32 = 10;
 
-/// The tries to store one thing.
+/// The retries of one write.
 pub(crate) struct Persistence {
     what: &'static str,
     turn: TurnId,
@@ -27,21 +27,21 @@ impl Persistence {
         Self { what, turn, lifecycle, pauses: Growing::along(pauses::STORE), rejected: 0, gives_up: true }
     }
 
-    /// Tries for as long as the gateway runs, also when the store can write and does not take it.
+    /// Retries as long as the gateway runs, even if the store rejects the write again and again.
     pub(crate) fn without_end(self) -> Self {
         Self { gives_up: false, ..self }
     }
 
-    /// Waits before the next try; `false` when there is none: the gateway has ended, or the store can write and will not
-    /// take it.
+    /// Waits before the next try. `false` if there is none: the gateway has ended, or the store rejected the write too
+    /// often.
     pub(crate) async fn tries_again(&mut self, error: &StoreError) -> bool {
         let Self { what, turn, .. } = self;
         self.rejected += u32::from(!matches!(error, StoreError::Unavailable(_)));
         if self.gives_up && self.rejected > MAX_REJECTED {
-            error!(%turn, what, %error, "cannot be stored");
+            error!(%turn, what, %error, "storing failed, giving up");
             return false;
         }
-        warn!(%turn, what, %error, "cannot be stored now, trying again");
+        warn!(%turn, what, %error, "storing failed, retrying");
         self.lifecycle.pause(self.pauses.next()).await
     }
 }

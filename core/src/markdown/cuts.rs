@@ -1,4 +1,4 @@
-//! Where a text may be cut without tearing a word, and how gladly.
+//! Finds the places where a text may be cut without splitting a word, and ranks them.
 
 use super::{
     inline::SpanShape,
@@ -9,26 +9,26 @@ use super::{
 /// A place where a part may end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cut {
-    /// The end of the part; white space that follows belongs to no part.
+    /// The end of the part. White space after it belongs to no part.
     pub(super) at: usize,
     pub(super) rank: Rank,
 }
 
-/// What a cut separates, the best last.
+/// What a cut separates; a greater rank is a better place to cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
-    /// Words of one emphasis, or a heading from what it heads.
+    /// Words inside one emphasis or heading, or a heading and the text below it.
     Bound,
     Word,
     Sentence,
     Line,
     Item,
     Block,
-    /// What comes before a heading.
+    /// A heading and the text above it.
     Section,
 }
 
-/// Every such place, in order; the last is the end of the last line with something to see.
+/// All cuts in order; the last is at the end of the last line that is not blank.
 pub(super) fn find(source: &Source<'_>) -> Vec<Cut> {
     let mut cuts = Vec::new();
     let mut lines = source.lines.iter().filter(|line| line.kind != Kind::Blank).peekable();
@@ -47,7 +47,7 @@ pub(super) fn find(source: &Source<'_>) -> Vec<Cut> {
     cuts
 }
 
-/// How gladly a cut comes between two neighbours that are not blank.
+/// The rank of a cut between a line and the next one that is not blank; `None` where they must stay together.
 fn between(source: &Source<'_>, line: &Line, next: &Line) -> Option<Rank> {
     let adjacent = line.end + 1 == next.start;
     match (line.kind, next.kind) {
@@ -67,7 +67,7 @@ fn between(source: &Source<'_>, line: &Line, next: &Line) -> Option<Rank> {
             }
             bound(source, line.end, Rank::Line)
         }
-        // What introduces a list or a listing stays with it if that costs little.
+        // A line that introduces a list or a listing stays with it if that costs little room.
         (Kind::Text, _) if source.text[line.content..line.end].trim_end().ends_with(':') => Some(Rank::Line),
         _ if in_list(next) && (in_list(line) || next.opens_item) => Some(Rank::Item),
         _ => Some(Rank::Block),
@@ -78,7 +78,7 @@ fn in_list(line: &Line) -> bool {
     line.prefixes.iter().any(|prefix| matches!(prefix.container.shape, Shape::Item(_)))
 }
 
-/// The rank of a cut that may fall into a span; none inside a link or inline code.
+/// Lowers `rank` if the cut is inside emphasis. `None` inside a link or inline code.
 fn bound(source: &Source<'_>, at: usize, rank: Rank) -> Option<Rank> {
     let mut rank = rank;
     for span in source.spans.around(at) {
@@ -90,7 +90,7 @@ fn bound(source: &Source<'_>, at: usize, rank: Rank) -> Option<Rank> {
     Some(rank)
 }
 
-/// Between the words and sentences of one line.
+/// Adds the cuts between the words and sentences of one line.
 fn inside(source: &Source<'_>, line: &Line, cuts: &mut Vec<Cut>) {
     let text = &source.text[line.content..line.end];
     let indent = text.len() - text.trim_start().len();

@@ -1,34 +1,33 @@
-//! The lines of a source: what contains each, and what it is.
+//! Scans a source into lines: the kind of each, and the containers that it is in.
 
 use std::ops::Range;
 
-/// Deeper containers are read as text, so that a line costs no more than its length.
+/// The deepest nesting of containers; deeper ones are read as text, so that scanning a line takes linear time.
 const DEEPEST: usize = 12;
 
-/// One line.
 #[derive(Debug)]
 pub(super) struct Line {
     pub(super) start: usize,
-    /// Where its line break is, or the text ends.
+    /// The position of its line break, or the end of the text.
     pub(super) end: usize,
-    /// Where its own text begins, behind the quote marks, list markers and their indentation.
+    /// Where its own text begins, after the quote marks, list markers and their indentation.
     pub(super) content: usize,
     pub(super) kind: Kind,
-    /// It begins a list item.
+    /// Whether it begins a list item.
     pub(super) opens_item: bool,
     pub(super) prefixes: Vec<Prefix>,
 }
 
-/// What a line is, inside its containers.
+/// The kind of a line, inside its containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Blank,
-    /// A paragraph's, whatever else we have no name for included.
+    /// A line of a paragraph, or of any block that no other kind covers.
     Text,
-    /// An indented code block's.
+    /// A line of an indented code block.
     Code,
     Heading,
-    /// Makes a heading of the lines before it.
+    /// Turns the lines before it into a heading (setext).
     Underline,
     Rule,
     Fence(usize, FencePart),
@@ -49,12 +48,12 @@ pub(super) enum TablePart {
     Row,
 }
 
-/// What one container takes of a line.
+/// The range of a line that belongs to one of its containers: a quote mark, a list marker or indentation.
 #[derive(Debug, Clone)]
 pub(super) struct Prefix {
     pub(super) container: Container,
     pub(super) range: Range<usize>,
-    /// The container begins on this line.
+    /// Whether the container begins on this line.
     pub(super) opens: bool,
 }
 
@@ -67,14 +66,14 @@ pub(super) struct Container {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shape {
     Quote,
-    /// With the columns that its lines are indented by.
+    /// The indentation of its lines, in columns.
     Item(usize),
 }
 
 /// A code fence.
 #[derive(Debug)]
 pub(super) struct Fence {
-    /// The marks and the info string that open it, without indentation.
+    /// The opening line, with its info string and without indentation.
     pub(super) opening: String,
     pub(super) marker: char,
     pub(super) length: usize,
@@ -87,17 +86,17 @@ impl Fence {
     }
 }
 
-/// Every line, and what the kinds refer to.
+/// All lines, and the fences and tables that their kinds refer to by index.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     pub(super) lines: Vec<Line>,
     pub(super) fences: Vec<Fence>,
-    /// The line that each table begins with.
+    /// The index of each table's first line.
     pub(super) tables: Vec<usize>,
 }
 
-/// Scans `text`, in which lines end with `\n`. A fence whose opening or closing line is longer than
-/// `longest_fence` bytes is read as text: it could not be opened again.
+/// Scans `text`, in which lines end with `\n`. A fence whose opening line is longer than `longest_fence` bytes,
+/// with the prefixes of its containers, is read as text: it could not be reopened.
 pub(super) fn scan(text: &str, longest_fence: usize) -> Layout {
     let mut scan = Scan { text, longest_fence, found: Layout::default(), open: Vec::new(), fence: None, next_id: 0 };
     let mut start = 0;
@@ -117,7 +116,7 @@ struct Scan<'a> {
     next_id: usize,
 }
 
-/// A place in a line; tabs reach to the next multiple of four columns.
+/// A position in a line. A tab reaches to the next multiple of four columns.
 #[derive(Clone, Copy)]
 struct Place {
     at: usize,
@@ -155,7 +154,7 @@ impl Scan<'_> {
         self.found.lines.push(Line { start, end, content, kind, opens_item, prefixes });
     }
 
-    /// The open containers that this line continues.
+    /// The open containers that this line continues. Moves `place` past their prefixes.
     fn continued(&self, place: &mut Place, end: usize) -> Vec<Prefix> {
         let mut prefixes = Vec::new();
         for &container in &self.open {
@@ -174,7 +173,7 @@ impl Scan<'_> {
         prefixes
     }
 
-    /// The containers that begin on this line.
+    /// Opens the containers that begin on this line. Moves `place` past their prefixes.
     fn opened(&mut self, place: &mut Place, end: usize, in_paragraph: bool, prefixes: &mut Vec<Prefix>) {
         while self.open.len() < DEEPEST {
             let from = place.at;
@@ -260,7 +259,8 @@ impl Scan<'_> {
         rest.len() - content.len() <= 3 && content.len() - after.len() >= fence.length && after.trim().is_empty()
     }
 
-    /// Whether `content` makes a table's heading of the line before it, a paragraph's first.
+    /// Whether `content` is the delimiter row of a table whose heading is the line before it. That line must be the
+    /// first of its paragraph.
     fn is_delimiter_row(&self, content: &str) -> bool {
         let lines = &self.found.lines;
         let [.., before, head] = lines.as_slice() else {
@@ -335,12 +335,12 @@ impl Scan<'_> {
         let padding = self.indent(ahead, end);
         self.take_columns(&mut ahead, end, if empty || padding > 4 { 1 } else { padding });
         *place = ahead;
-        // An empty item has nothing behind its marker, and its lines are indented as if it had one space.
+        // An empty item has no text after its marker; its lines are indented as if one space followed it.
         Some((ahead.column - from).max(indent + marker + 1))
     }
 }
 
-/// The bytes of the list marker that `rest` starts with.
+/// The length in bytes of the list marker that `rest` starts with.
 fn list_marker(rest: &str) -> Option<usize> {
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let marker = match rest.as_bytes().get(digits)? {
@@ -370,7 +370,7 @@ fn is_fence(content: &str) -> bool {
     content.starts_with("```") || content.starts_with("~~~")
 }
 
-/// Whether a line that starts with `rest` could not continue a paragraph.
+/// Whether `rest` begins a new block, so that it cannot continue a paragraph.
 fn starts_block(rest: &str) -> bool {
     let content = rest.trim();
     content.starts_with('>')
@@ -380,9 +380,10 @@ fn starts_block(rest: &str) -> bool {
         || is_fence(content)
 }
 
-/// Where a backslash makes text of what would otherwise be block syntax at the start of a part.
+/// The offset at which a backslash turns block syntax at the start of a part into text; `None` if there is no such
+/// syntax.
 pub(super) fn escape_at(rest: &str) -> Option<usize> {
-    // Looking at all of a huge line once for each of its parts would take quadratic time.
+    // Reading all of a huge line once for each of its parts would take quadratic time.
     let near = &rest[..rest.floor_char_boundary(rest.len().min(256))];
     let content = near.split('\n').next().unwrap_or_default().trim();
     if let Some(marker) = list_marker(content) {

@@ -1,11 +1,11 @@
-//! A range of a source, written so that it reads alone.
+//! Writes a range of a source as a part that renders alone.
 
 use super::{
     inline::{Span, SpanShape, Spans},
     lines::{Fence, FencePart, Kind, Layout, Line, Shape, TablePart, escape_at, scan},
 };
 
-/// A scanned text.
+/// A text and its scan.
 pub(super) struct Source<'a> {
     pub(super) text: &'a str,
     pub(super) lines: Vec<Line>,
@@ -29,12 +29,12 @@ impl<'a> Source<'a> {
         Self { text, lines, spans, fences, tables, max }
     }
 
-    /// The index of the line that `at` is in; its line break counts as its end.
+    /// The index of the line that contains `at`. A line break belongs to the line that it ends.
     pub(super) fn line_at(&self, at: usize) -> usize {
         self.lines.partition_point(|line| line.start <= at).saturating_sub(1)
     }
 
-    /// Where the part after one that ends at `end` starts: behind white space that needs no part.
+    /// Where the part after one that ends at `end` starts, after white space and closing fences; `None` at the end.
     pub(super) fn start_after(&self, end: usize) -> Option<usize> {
         let mut index = self.line_at(end);
         let mut at = end;
@@ -62,7 +62,7 @@ impl<'a> Source<'a> {
 
     fn next_word(&self, at: usize, line: &Line) -> Option<usize> {
         let mut at = at;
-        // A span that was closed at the cut needs no second closing.
+        // The previous part has already closed this span: skip its closing delimiter.
         while let Some(span) = self.spans.around(at).next().filter(|span| at >= span.range.end - delimiter_length(span))
         {
             at = span.range.end;
@@ -77,7 +77,7 @@ impl<'a> Source<'a> {
         before == Some(Kind::Text) && !self.lines[index].opens_item
     }
 
-    /// The part from `start` to `end`, with what it needs to read alone.
+    /// The part from `start` to `end`, completed so that it renders alone.
     pub(super) fn part(&self, start: usize, end: usize) -> String {
         let first = self.line_at(start);
         let line = &self.lines[first];
@@ -137,7 +137,7 @@ impl<'a> Source<'a> {
         let head = self.tables[table];
         let mut heading = String::new();
         for line in &self.lines[head..head + 2] {
-            // The heading's own list marker stays where it was.
+            // A list marker before the heading is not repeated.
             let marker = |id: usize| line.prefixes.iter().any(|prefix| prefix.opens && prefix.container.id == id);
             let left: Vec<usize> = left.iter().copied().filter(|&id| !marker(id)).collect();
             let from = if line.opens_item { line.content } else { line.start };
@@ -191,7 +191,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The spans with delimiters that a cut at `at` cuts, the innermost first, unless they would take too much room.
+    /// The spans with delimiters that a cut at `at` splits, the innermost first. Empty if closing them would take too
+    /// much room.
     fn open_spans(&self, at: usize) -> Vec<&Span> {
         let spans: Vec<&Span> = self
             .spans

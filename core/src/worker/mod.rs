@@ -1,7 +1,7 @@
-//! One run of one agent: what it is given, what it says while it runs, and how it ends.
+//! Runs one agent on one turn: prepares its input, handles its events, and passes its end to the guard.
 //!
-//! The deadlines are not here: they are rows, and the sweep keeps them for turns that run and turns
-//! that wait alike. When one passes, or the person cancels, the run is stopped from outside.
+//! Deadlines are not handled here: they are rows, and the sweep keeps them for turns that run and turns
+//! that wait alike. When one passes, or the person cancels, the run is stopped through its slot.
 
 pub(crate) mod input;
 
@@ -32,10 +32,10 @@ use crate::{
     seen,
 };
 
-/// How long a run that was told to stop may take to do so, before it is dropped.
+/// The grace period of a cancelled run before it is dropped.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Runs agents on turns, and brings what they give before the guard.
+/// Runs agents on turns and passes their outcomes to the guard.
 pub(crate) struct Worker {
     pub(crate) inputs: Inputs,
     pub(crate) channels: Arc<Channels>,
@@ -45,21 +45,21 @@ pub(crate) struct Worker {
     pub(crate) lifecycle: Lifecycle,
 }
 
-/// What ended a run.
+/// How a run ended.
 enum Ended {
     /// The runtime returned.
     Returned(Result<Outcome, AgentError>),
     /// The runtime panicked.
     Panicked(String),
-    /// There was nothing to give to the runtime.
+    /// The event's content cannot be read; the runtime was not called.
     Unreadable,
-    /// A deadline or the person stopped it; what follows from that is stored already.
+    /// A deadline or the person stopped it; that decision is stored already.
     Stopped,
-    /// The gateway stops; the turn is a row, and is taken up at the next start.
+    /// The gateway stops; the turn waits as a row and runs again after the next start.
     Left,
 }
 
-/// What a run leaves when it has ended.
+/// A run that has ended.
 struct Finished {
     ended: Ended,
     usage: Option<Usage>,
@@ -73,20 +73,20 @@ impl From<Ended> for Finished {
 }
 
 impl Worker {
-    /// Runs the agent that `run` names on `turn`, until it ends or `stop` is cancelled. When the guard wants another run,
-    /// the turn waits for it like any other.
+    /// Runs the agent of `run` on `turn`, until it ends or `stop` is cancelled. If the guard wants another run, the turn
+    /// waits for it like any other.
     pub(crate) async fn run(&self, mut turn: TurnRecord, run: Run, stop: &CancellationToken) {
         crash_point!("run_started");
         let Finished { ended, usage, typing } = self.run_agent(&mut turn, &run, stop).await;
         crash_point!("run_ended");
         self.finish(&mut turn, &run, ended, usage).await;
-        // Only now: the answer does not wait for it.
+        // Last, so that the answer does not wait for it.
         if let Some(typing) = typing {
             typing.end().await;
         }
     }
 
-    /// Brings the end of a run before the guard.
+    /// Passes the end of a run to the guard.
     async fn finish(&self, turn: &mut TurnRecord, run: &Run, ended: Ended, usage: Option<Usage>) {
         let (end, detail, event) = match ended {
             Ended::Returned(Ok(outcome)) => {
@@ -105,7 +105,7 @@ impl Worker {
                 ("failed", Some(why.clone()), Some(Event::Failed(why)))
             }
             Ended::Unreadable => {
-                let why = "what was said cannot be read";
+                let why = "the message cannot be read";
                 ("unreadable", Some(why.to_owned()), Some(Event::Unreadable(why.to_owned())))
             }
             Ended::Stopped => ("stopped", None, None),
@@ -120,10 +120,10 @@ impl Worker {
             Some(event) => {
                 self.ledger.decide_until_stored(turn, event, trigger).await;
             }
-            // What stopped it has decided on the turn.
+            // The guard decided on the turn when the run was stopped.
             None => {
                 if let Err(error) = self.ledger.record(trigger).await {
-                    warn!(turn = %turn.id, %error, "how a run ended was not recorded");
+                    warn!(turn = %turn.id, %error, "cannot record how a run ended");
                 }
             }
         }
@@ -168,7 +168,7 @@ impl Worker {
         }
         running.abort();
         said.close();
-        // What the runtime said just before it returned.
+        // Events that the runtime reported just before it returned.
         while let Some(Some(event)) = said.recv().now_or_never() {
             self.take_in(turn, event, &mut drafting, &mut usage, stop).await;
         }
@@ -176,7 +176,7 @@ impl Worker {
         Finished { ended, usage, typing }
     }
 
-    /// Gives a run that was told to stop its time to do so. What it says is too late; what it consumed counts.
+    /// Waits up to [`GRACE`] for a cancelled run to return. Its events are ignored, except for its usage.
     async fn let_end(
         &self,
         running: &mut JoinHandle<Result<Outcome, AgentError>>,
@@ -193,7 +193,7 @@ impl Worker {
             }
         };
         tokio::select! {
-            // It has nothing to say any more, however it ended.
+            // Its result is ignored.
             _ = running => {}
             () = late => {}
             _ = self.lifecycle.pause(GRACE) => {}
@@ -214,7 +214,7 @@ impl Worker {
             RunEvent::Tool(name) => info!(turn = %turn.id, tool = name, "the agent uses a tool"),
             RunEvent::Usage(consumed) => *usage = Some(consumed),
             RunEvent::Send(reply, answer) => {
-                // No draft may come after what is perhaps the answer.
+                // No draft may follow a message that may be the answer.
                 drafting.pause().await;
                 let channel = self.channels.get(&turn.event.conversation.channel);
                 let reply = seen::seen_reply(reply, channel.map(AsRef::as_ref));
@@ -223,14 +223,14 @@ impl Worker {
                     drafting.resume(stop);
                 }
                 let is_claimed = decided.is_some_and(|decided| decided.claimed);
-                // A runtime that does not wait for the answer does not want it.
+                // Fails if the runtime no longer waits for the result.
                 let _ = answer.send(if is_claimed { SendResult::Claimed } else { SendResult::Suppressed });
             }
         }
     }
 }
 
-/// The outcome in the words of records: its kind, and what the operator may want to know.
+/// The `end` and the `detail` of an outcome, as a run's record holds them.
 fn describe(outcome: &Outcome) -> (&'static str, Option<String>) {
     match outcome {
         Outcome::Reply(reply) if reply.text.trim().is_empty() && reply.attachments.is_empty() => {

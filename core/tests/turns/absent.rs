@@ -1,4 +1,4 @@
-//! A channel or an agent that is not configured at one start, and perhaps at the next one.
+//! Channels and agents that are missing from the configuration for a time.
 
 use rejoinder_core::{
     AgentTurn, Capabilities, ChannelId, ConversationRef, Policy, Receipts, TurnId,
@@ -17,7 +17,7 @@ fn gone() -> ChannelId {
     ChannelId::new("gone", "main")
 }
 
-/// A chat on the channel that is absent for a while.
+/// A chat on the channel that becomes absent.
 fn there(name: &str) -> ConversationRef {
     ConversationRef::new(gone(), name)
 }
@@ -26,19 +26,19 @@ fn rows() -> Capabilities {
     Capabilities { receipts: Receipts::Row, ..capabilities() }
 }
 
-/// A gateway with the channel that will be absent.
+/// Starts a gateway that has the channel.
 async fn with(capabilities: Capabilities, made: Made) -> TestGateway {
     let mut made = made;
     made.channels.push((gone(), capabilities));
     made.start().await
 }
 
-/// An agent that says what it was given, after a while.
+/// Replies with the turn's text after 5 s.
 fn echo(turn: &AgentTurn) -> Script {
     Script::replies(&turn.text).taking(secs(5))
 }
 
-/// The gateway is killed, and for a day there is no such channel.
+/// Kills the gateway, restarts it without the channel, and lets 25 hours pass.
 async fn is_absent_for_a_day(gateway: &mut TestGateway) -> Capabilities {
     let capabilities = gateway.forget_channel(&gone());
     gateway.restart().await;
@@ -46,7 +46,7 @@ async fn is_absent_for_a_day(gateway: &mut TestGateway) -> Capabilities {
     capabilities
 }
 
-/// The gateway is killed, and the channel is there again.
+/// Kills the gateway and restarts it with the channel.
 async fn is_back(gateway: &mut TestGateway, capabilities: Capabilities) {
     gateway.know_channel(&gone(), capabilities);
     gateway.restart().await;
@@ -58,7 +58,7 @@ async fn listed(gateway: &TestGateway, state: TurnListState) -> Vec<TurnId> {
     turns.into_iter().rev().map(|turn| turn.turn_id).collect()
 }
 
-/// D9, I4. What ran and what waited is put before the agent when the channel is back, and answered in its order.
+/// D9, I4. When the channel is back, its running and waiting turns are given to the agent and answered in order.
 #[tokio::test]
 async fn turns_of_an_absent_channel_wait_and_are_answered_when_it_is_back() {
     for kind in [capabilities(), rows()] {
@@ -70,16 +70,13 @@ async fn turns_of_an_absent_channel_wait_and_are_answered_when_it_is_back() {
 
         let kind = is_absent_for_a_day(&mut gateway).await;
 
-        assert_eq!(gateway.agent("main").runs().len(), 1, "the agent is given nothing that cannot be answered");
+        assert_eq!(gateway.agent("main").runs().len(), 1, "no run starts for an absent channel");
         assert_eq!(listed(&gateway, TurnListState::Absent).await, turns);
         assert_eq!(listed(&gateway, TurnListState::Overdue).await, []);
         for turn in &turns {
             assert_eq!(gateway.status(*turn).await, TurnStatus::Accepted);
             let explained = gateway.explained(*turn).await;
-            assert!(
-                explained.starts_with("Its channel gone.main is not configured now: it waits for it."),
-                "{explained}"
-            );
+            assert!(explained.starts_with("The turn waits: its channel gone.main is not configured."), "{explained}");
             assert!(explained.contains("Next: Nothing until gone.main is configured again"), "{explained}");
         }
 
@@ -95,11 +92,11 @@ async fn turns_of_an_absent_channel_wait_and_are_answered_when_it_is_back() {
     }
 }
 
-/// H3. A debt is paid when its channel is back, however long it was due.
+/// H3. A debt is paid when its channel is back, however long it is overdue.
 #[tokio::test]
 async fn a_deferral_that_was_shown_is_paid_when_its_channel_is_back() {
     for kind in [capabilities(), rows()] {
-        // Its only deferral is used up.
+        // One deferral only, and it has been sent.
         let made = Made::new().policy(Policy { max_deferrals: 1, ..policy() });
         let made = made.agent("main", |turn: &AgentTurn| match turn.attempt {
             1 => Script::hangs(),
@@ -112,7 +109,7 @@ async fn a_deferral_that_was_shown_is_paid_when_its_channel_is_back() {
 
         let kind = is_absent_for_a_day(&mut gateway).await;
         assert_eq!(gateway.status(turn).await, TurnStatus::Deferred);
-        assert_eq!(gateway.dossier(turn).await.deliveries.len(), 1, "nothing is promised that nobody can read");
+        assert_eq!(gateway.dossier(turn).await.deliveries.len(), 1, "no deferral is made for an absent channel");
         is_back(&mut gateway, kind).await;
 
         let view = gateway.store.view(turn).await.expect("readable").expect("it is there");
@@ -121,7 +118,7 @@ async fn a_deferral_that_was_shown_is_paid_when_its_channel_is_back() {
     }
 }
 
-/// A debt that the agent itself has named: it is not asked again until somebody can hear the answer.
+/// After its own deferral the agent is not run again until the channel is back.
 #[tokio::test]
 async fn an_agents_own_deferral_waits_for_its_channel_as_well() {
     let made = Made::new().agent("main", |turn: &AgentTurn| match turn.attempt {
@@ -140,7 +137,7 @@ async fn an_agents_own_deferral_waits_for_its_channel_as_well() {
     gateway.at_rest().await;
 }
 
-/// D10. What was to be sent, and an attempt whose result nobody knows, wait as they are, and do not die of age.
+/// D10. Pending deliveries and attempts without a result wait unchanged, and are not given up for their age.
 #[tokio::test]
 async fn deliveries_of_an_absent_channel_wait_and_are_sent_when_it_is_back() {
     let mut gateway = with(capabilities(), Made::new().always(Script::replies("done"))).await;
@@ -167,7 +164,7 @@ async fn deliveries_of_an_absent_channel_wait_and_are_sent_when_it_is_back() {
     gateway.at_rest().await;
 }
 
-/// What waits for a channel takes no seat, holds up nobody, and wakes nobody.
+/// Turns of an absent channel take no slot, delay no others, and do not wake the sweep.
 #[tokio::test]
 async fn an_absent_channel_holds_up_nobody() {
     let mut gateway = with(capabilities(), Made::new().seats(1).agent("main", echo)).await;
@@ -184,7 +181,7 @@ async fn an_absent_channel_holds_up_nobody() {
     let done = gateway.life.done();
     gateway.advance(HOUR * 25).await;
     let more = gateway.life.done() - done;
-    assert!(more < 20, "the store was asked {more} times for nothing");
+    assert!(more < 20, "{more} store calls without any work");
 
     gateway.set_seats(64);
     is_back(&mut gateway, kind).await;
@@ -193,7 +190,7 @@ async fn an_absent_channel_holds_up_nobody() {
     gateway.at_rest().await;
 }
 
-/// D18. A command that was cut off is carried out where its answer can be read.
+/// D18. A command interrupted by a crash is executed when its channel is back.
 #[tokio::test]
 async fn a_command_waits_for_its_channel_as_well() {
     let mut gateway = with(capabilities(), Made::new().always(Script::hangs())).await;
@@ -211,7 +208,7 @@ async fn a_command_waits_for_its_channel_as_well() {
     gateway.at_rest().await;
 }
 
-/// Several starts without it are as one; so is a stop in good order.
+/// Several starts and a clean stop without the channel change nothing.
 #[tokio::test]
 async fn a_channel_may_be_absent_for_several_starts() {
     let mut gateway = with(capabilities(), Made::new().agent("main", echo)).await;
@@ -232,7 +229,7 @@ async fn a_channel_may_be_absent_for_several_starts() {
     gateway.at_rest().await;
 }
 
-/// What ran and what waited for an agent that is gone is given to the one that its channel has now.
+/// Running and waiting turns of a removed agent are given to the current agent of their channel.
 #[tokio::test]
 async fn turns_of_an_agent_that_is_gone_go_to_the_channels_agent_of_now() {
     let mut gateway = Made::new().agent("main", echo).start().await;

@@ -1,4 +1,4 @@
-//! Everything at once, by a seed.
+//! Random events, faults and crashes, from a seed.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -20,7 +20,7 @@ const CONVERSATIONS: u64 = 12;
 const MESSAGES: u64 = 10;
 const LIVES: u32 = 4;
 
-/// How long it may take for everything to come to rest, in real time.
+/// How long the gateway may take to come to rest, in real time.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 fn random(seed: u64, what: impl Hash) -> StdRng {
@@ -49,7 +49,7 @@ fn script(seed: u64, turn: &AgentTurn) -> Script {
     }
 }
 
-/// What the platform does to a delivery. It refuses at the first attempt only: what it took once, it takes.
+/// The fault of a delivery. Only first attempts are refused: the platform would not refuse what it may have accepted.
 fn trouble(random: &mut StdRng, delivery: &Delivery) -> Option<Fault> {
     let first = delivery.attempt() == 1 && delivery.part().0 == 1;
     match random.random_range(0..100) {
@@ -87,7 +87,7 @@ fn made(seed: u64) -> Made {
     made
 }
 
-/// Says `event` to whichever gateway lives, until one has taken it in.
+/// Gives `event` to the current gateway until one has accepted it.
 async fn brings_in(intake: &mut watch::Receiver<Option<Intake>>, event: InboundEvent) {
     loop {
         let current = intake.borrow_and_update().clone();
@@ -144,14 +144,14 @@ async fn survives(seed: u64) {
         lives.send_replace(Some(gateway.intake()));
     }
     for person in people {
-        person.await.expect("nobody panics");
+        person.await.expect("no task panics");
     }
     gateway.platform.calm_down();
 
     let rests = async {
         loop {
             let backlog = gateway.store.backlog().await.expect("readable");
-            // Also a run that goes on when its turn is settled by what it sent.
+            // A run may continue after its own send has settled the turn.
             let running = gateway.store.runs_left(nobody(), None, 1).await.expect("readable");
             let sending = gateway.store.attempts_left(nobody()).await.expect("readable");
             let are_left = (backlog.open, backlog.waiting, backlog.pending_deliveries) != (0, 0, 0);
@@ -170,12 +170,12 @@ async fn survives(seed: u64) {
     gateway.at_rest().await;
 }
 
-/// How many seeds to try: more in the environment variable `REJOINDER_SEEDS`.
+/// How many seeds to try: `REJOINDER_SEEDS` from the environment, by default 3.
 fn seeds() -> u64 {
     std::env::var("REJOINDER_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(3)
 }
 
-/// A1, A3, B10, D1, E6, E8: whatever happens, every turn ends in one signal.
+/// A1, A3, B10, D1, E6, E8.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn whatever_happens_every_turn_ends_in_one_signal() {
     for seed in 0..seeds() {

@@ -1,4 +1,4 @@
-//! `kill -9` at every step of a turn's way.
+//! `kill -9` at every step of a turn.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,10 +12,10 @@ use crate::{
     life::{Crash, Life},
 };
 
-/// Long enough for everything to come to its end.
+/// Long enough for every turn to end.
 const LONG: Duration = Duration::from_hours(2);
 
-/// Says something until the gateway has taken it in, as a platform does that is not acknowledged.
+/// Gives an event to the gateway until it is accepted, as a platform does without an acknowledgement.
 async fn delivers_until_accepted(gateway: &mut TestGateway, event: &rejoinder_core::InboundEvent) {
     loop {
         let (intake, event, life) = (gateway.intake(), event.clone(), Arc::clone(&gateway.life));
@@ -33,7 +33,7 @@ async fn delivers_until_accepted(gateway: &mut TestGateway, event: &rejoinder_co
     }
 }
 
-/// Lives through one crash at the `number`-th write after `event` was said. `false` when there was none.
+/// Sends an event and crashes at the `number`-th write from then on. Returns whether the last life has crashed.
 async fn survives(gateway: &mut TestGateway, number: u64, crash: Crash) -> bool {
     gateway.life.crash_at(number, crash);
     let event = said(&chat("ada"), "hello");
@@ -43,14 +43,14 @@ async fn survives(gateway: &mut TestGateway, number: u64, crash: Crash) -> bool 
     if crashed {
         gateway.restart().await;
     }
-    // A crash during intake was lived through already, in a life without a plan.
+    // After a crash during intake, the gateway was restarted there without a planned crash.
     gateway.advance(LONG).await;
     gateway.check_rest().await;
     crashed
 }
 
-/// Crashes before and after every write that a turn of `made` takes, each in a gateway of its own, until a
-/// turn goes through without a crash.
+/// Crashes before and after every write of a turn of `made`, each in a new gateway, until a turn ends without a
+/// crash.
 async fn at_every_write(made: impl Fn() -> Made, expected: impl Fn(&TestGateway, &str)) {
     for crash in [Crash::Before, Crash::After] {
         for number in 1..100 {
@@ -77,7 +77,7 @@ async fn a_crash_at_any_write_of_an_answered_turn_ends_in_one_answer() {
     .await;
 }
 
-/// D1, D7. Where a resend may show twice, a second copy says so.
+/// D1, D7. Where a resend may show twice, the second copy is labelled.
 #[tokio::test]
 async fn a_crash_where_a_resend_may_show_twice_ends_in_one_answer_and_at_most_one_labelled_copy() {
     at_every_write(
@@ -91,7 +91,7 @@ async fn a_crash_where_a_resend_may_show_twice_ends_in_one_answer_and_at_most_on
     .await;
 }
 
-/// D1: a deferral sent, and its answer ready.
+/// D1: with a deferral before the answer.
 #[tokio::test]
 async fn a_crash_at_any_write_of_a_deferred_turn_pays_the_debt() {
     at_every_write(
@@ -112,7 +112,7 @@ async fn a_crash_at_any_write_of_a_long_answer_shows_every_part_once() {
     .await;
 }
 
-/// D1: on the ladder, with a run of its own.
+/// D1: during a handoff.
 #[tokio::test]
 async fn a_crash_at_any_write_of_a_handed_over_turn_ends_in_one_answer() {
     let ladder = Ladder::empty()
@@ -131,7 +131,7 @@ async fn a_crash_at_any_write_of_a_handed_over_turn_ends_in_one_answer() {
     .await;
 }
 
-/// D1: an answer that the agent sent while it ran, and then its end.
+/// D1: between the agent's own send and the end of its run.
 #[tokio::test]
 async fn a_crash_at_any_write_of_an_agents_own_send_ends_in_one_answer() {
     at_every_write(
@@ -145,7 +145,7 @@ async fn a_crash_at_any_write_of_an_agents_own_send_ends_in_one_answer() {
     .await;
 }
 
-/// D1: after a refusal, on the way to the next rung.
+/// D1: between a refusal and the next rung.
 #[tokio::test]
 async fn a_crash_at_any_write_of_a_refused_answer_ends_in_the_ladders_words() {
     for crash in [Crash::Before, Crash::After] {
@@ -165,7 +165,7 @@ async fn a_crash_at_any_write_of_a_refused_answer_ends_in_the_ladders_words() {
     }
 }
 
-/// A10, D1: three turns of one conversation, a crash anywhere among them.
+/// A10, D1: during three turns of one conversation.
 #[tokio::test]
 async fn a_crash_at_any_write_of_a_conversation_keeps_its_order() {
     for crash in [Crash::Before, Crash::After] {
@@ -195,7 +195,7 @@ async fn a_crash_at_any_write_of_a_conversation_keeps_its_order() {
     }
 }
 
-/// D11, D13. A turn that ends the process is quarantined after `max_runs`, and still gets its fallback.
+/// D11, D13. A turn that crashes the process is given up after `max_runs`, and still gets its fallback.
 #[tokio::test]
 async fn a_poison_turn_is_quarantined_and_its_neighbours_are_answered() {
     let mut gateway = Made::new()
@@ -218,7 +218,7 @@ async fn a_poison_turn_is_quarantined_and_its_neighbours_are_answered() {
     gateway.at_rest().await;
 }
 
-/// A life that ends while it starts is followed by one that does not.
+/// A crash during the recovery at start is followed by a clean start.
 #[tokio::test]
 async fn a_crash_while_taking_up_what_was_left_loses_nothing() {
     for number in 1..5 {

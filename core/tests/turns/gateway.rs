@@ -1,4 +1,4 @@
-//! A gateway for tests: start it, let people say things, let time pass, see what they see.
+//! A gateway for tests: start it, send it events, advance the clock, and read what people see.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -35,17 +35,17 @@ pub(crate) const FAILED: &str = "Sorry, I could not finish that.";
 pub(crate) const CUT_OFF: &str = "The rest of this answer could not be sent.";
 pub(crate) const LATE: &str = "Sorry, that took too long.";
 
-/// How often nothing may happen before all is quiet.
+/// How many yields without progress mean that the gateway is idle.
 const QUIET: u32 = 40;
 
-/// More than this without time passing goes round in circles.
+/// How much progress without passing time means that the gateway loops.
 const CIRCLES: u64 = 500_000;
 
 pub(crate) const fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// The channel of tests that have one.
+/// The channel of tests that need only one.
 pub(crate) fn main_channel() -> ChannelId {
     ChannelId::new("test", "main")
 }
@@ -55,7 +55,7 @@ pub(crate) fn chat(name: &str) -> ConversationRef {
     ConversationRef::new(main_channel(), name)
 }
 
-/// The policy that tests start from.
+/// The tests' default policy.
 pub(crate) fn policy() -> Policy {
     let say = |template: &str| vec![Rung::Say(template.to_owned())];
     let ladder = Ladder::empty()
@@ -104,12 +104,12 @@ fn words() -> Words {
     )
 }
 
-/// No process of these tests: whoever runs something, it is left behind by somebody else.
+/// An owner that runs nothing in these tests, so that to it all runs and attempts are leftovers of others.
 pub(crate) fn nobody() -> OwnerId {
     OwnerId::new(rejoinder_core::conformance::clock::START)
 }
 
-/// Something said by a person in a direct chat.
+/// A person's message in a direct chat.
 pub(crate) fn said(conversation: &ConversationRef, text: &str) -> InboundEvent {
     static COUNT: AtomicU64 = AtomicU64::new(1);
     let number = COUNT.fetch_add(1, Ordering::SeqCst);
@@ -128,12 +128,12 @@ pub(crate) fn said(conversation: &ConversationRef, text: &str) -> InboundEvent {
     }
 }
 
-/// Something said in a group, to nobody in particular.
+/// A group message that is not directed at the agent.
 pub(crate) fn ambient(conversation: &ConversationRef, text: &str) -> InboundEvent {
     InboundEvent { chat: ChatKind::Group, directed: Directed::Ambient, ..said(conversation, text) }
 }
 
-/// Something said in a group, to the agent.
+/// A group message that mentions the agent.
 pub(crate) fn mention(conversation: &ConversationRef, text: &str) -> InboundEvent {
     InboundEvent { chat: ChatKind::Group, directed: Directed::Mention, ..said(conversation, text) }
 }
@@ -141,17 +141,17 @@ pub(crate) fn mention(conversation: &ConversationRef, text: &str) -> InboundEven
 /// Makes an agent on a clock.
 type Employing = Box<dyn Fn(SharedClock) -> ScriptedAgent>;
 
-/// What a test gateway is made of.
+/// The configuration of a test gateway.
 pub(crate) struct Made {
     pub(crate) capabilities: Capabilities,
-    /// More channels, on the same platform.
+    /// Additional channels on the same platform.
     pub(crate) channels: Vec<(ChannelId, Capabilities)>,
     pub(crate) access: HashMap<ChannelId, Access>,
     pub(crate) tells_reactions: HashSet<ChannelId>,
     pub(crate) policies: Policies,
     pub(crate) seats: usize,
     pub(crate) delivery_lifetime: Duration,
-    /// What the store refuses of the first thing that is said.
+    /// How the store rejects the first message.
     pub(crate) refuses: Option<Refuses>,
     pub(crate) agents: Vec<(&'static str, Employing)>,
 }
@@ -171,7 +171,7 @@ impl Made {
         }
     }
 
-    /// With an agent whose scripts depend on the run.
+    /// Adds an agent whose script depends on the run.
     pub(crate) fn agent(
         mut self,
         name: &'static str,
@@ -181,7 +181,7 @@ impl Made {
         self
     }
 
-    /// With a main agent that always does the same.
+    /// Adds a main agent that follows `script` in every run.
     pub(crate) fn always(self, script: Script) -> Self {
         self.agent("main", move |_| script.clone())
     }
@@ -206,13 +206,13 @@ impl Made {
     }
 }
 
-/// A gateway with a real database, on a clock that the test moves.
+/// A gateway with a real database, on a clock that the test advances.
 pub(crate) struct TestGateway {
     pub(crate) clock: Arc<TestClock>,
     pub(crate) platform: Arc<Platform>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) life: Arc<Life>,
-    /// The store, as the gateway has it.
+    /// The store that the gateway uses: with the rejections that a test asks for.
     reached: Arc<dyn Store>,
     agents: HashMap<&'static str, Arc<ScriptedAgent>>,
     channels: Vec<(ChannelId, Capabilities)>,
@@ -278,15 +278,14 @@ impl TestGateway {
         gateway
     }
 
-    /// Starts the gateway; `false` when its life was over before it had started.
+    /// Starts the gateway. Returns `false` if it crashed while starting.
     pub(crate) async fn begin_life(&mut self) -> bool {
         let began = self.begin(Arc::default()).await;
         self.settle().await;
         began
     }
 
-    /// As [`begin_life`](Self::begin_life), with a life that has an end of its own, and without waiting
-    /// for what it does at first.
+    /// Like [`begin_life`](Self::begin_life), with the given life and without waiting for its first work.
     pub(crate) async fn begin(&mut self, life: Arc<Life>) -> bool {
         self.life.is_buried().await;
         self.life = life;
@@ -318,14 +317,14 @@ impl TestGateway {
         true
     }
 
-    /// Ends the gateway as `kill -9` does, and starts it again.
+    /// Ends the gateway as `kill -9` does, and restarts it.
     pub(crate) async fn restart(&mut self) {
         self.life.kill();
         self.engine = None;
         self.begin_life().await;
     }
 
-    /// Stops the gateway as a signal does, giving it `drain`.
+    /// Stops the gateway as SIGTERM does, with `drain` as the time to finish.
     pub(crate) async fn stop(&mut self, drain: Duration) {
         let engine = self.engine.take().expect("it runs");
         let stopping = tokio::spawn(async move { engine.stop(drain).await });
@@ -334,35 +333,35 @@ impl TestGateway {
         stopping.await.expect("stopping does not panic");
     }
 
-    /// How many turns run at once from the next start on.
+    /// Sets the number of slots, from the next start on.
     pub(crate) const fn set_seats(&mut self, seats: usize) {
         self.settings.max_concurrent_turns = seats;
     }
 
-    /// How the operator is told of a turn.
+    /// The explanation of a turn, as the operator reads it.
     pub(crate) async fn explained(&self, turn: TurnId) -> String {
         explain(&self.dossier(turn).await, self.clock.now()).to_string()
     }
 
-    /// From the next start on there is no such channel.
+    /// Removes a channel from the next start on, and returns its capabilities.
     pub(crate) fn forget_channel(&mut self, channel: &ChannelId) -> Capabilities {
         let index = self.channels.iter().position(|(known, _)| known == channel).expect("it is known");
         self.channels.remove(index).1
     }
 
-    /// From the next start on there is this channel.
+    /// Adds a channel from the next start on.
     pub(crate) fn know_channel(&mut self, channel: &ChannelId, capabilities: Capabilities) {
         self.channels.push((channel.clone(), capabilities));
     }
 
-    /// From the next start on there is no agent `name`, and `instead` is everybody's.
+    /// Renames the agent `name` to `instead` from the next start on, and makes it the default agent.
     pub(crate) fn rename_agent(&mut self, name: &'static str, instead: &'static str) {
         let agent = self.agents.remove(name).expect("it is known");
         self.agents.insert(instead, agent);
         self.settings.default_agent = AgentName::from(instead);
     }
 
-    /// Answers that were refused half-way, with words of the ladder after them, are in order.
+    /// Allows a partly refused answer that is followed by a text of the ladder.
     pub(crate) const fn forgive_partial_answers(&mut self) {
         self.partial_answers = true;
     }
@@ -375,14 +374,14 @@ impl TestGateway {
         self.engine.as_ref().expect("it runs").intake(&main_channel())
     }
 
-    /// An event comes in, and everything that follows at once happens.
+    /// Accepts an event as a turn, and waits until the gateway is idle.
     pub(crate) async fn receives(&self, event: InboundEvent) -> TurnId {
         let turn = self.accepts(event).await;
         self.settle().await;
         turn
     }
 
-    /// An event comes in.
+    /// Accepts an event as a turn.
     pub(crate) async fn accepts(&self, event: InboundEvent) -> TurnId {
         match self.intake().accept(event).await.expect("it is accepted") {
             Accepted::Turn(turn) => turn,
@@ -390,7 +389,7 @@ impl TestGateway {
         }
     }
 
-    /// Lets everything happen that happens without time passing.
+    /// Waits until the gateway is idle, without advancing the clock.
     pub(crate) async fn settle(&self) {
         let happened = || {
             let agents: u64 = self.agents.values().map(|agent| agent.steps()).sum();
@@ -410,11 +409,11 @@ impl TestGateway {
                 quiet = 0;
             }
             last = now;
-            assert!(now - started < CIRCLES, "the gateway goes round in circles");
+            assert!(now - started < CIRCLES, "the gateway loops without time passing");
         }
     }
 
-    /// Lets time pass, and everything happen that happens meanwhile, in its order.
+    /// Advances the clock from sleeper to sleeper, and waits at each until the gateway is idle.
     pub(crate) async fn advance(&self, duration: Duration) {
         let until = self.clock.now() + duration;
         self.settle().await;
@@ -424,7 +423,7 @@ impl TestGateway {
         self.settle().await;
     }
 
-    /// What stands in a chat now.
+    /// The texts in a chat now. `(again)` marks a labelled copy.
     pub(crate) fn visible(&self, conversation: &ConversationRef) -> Vec<String> {
         let posts = self.platform.posts(conversation);
         posts.into_iter().map(|post| if post.labelled { format!("(again) {}", post.text) } else { post.text }).collect()
@@ -442,7 +441,7 @@ impl TestGateway {
         self.store.list_turns(&TurnFilter { limit: 10_000, ..TurnFilter::default() }).await.expect("readable")
     }
 
-    /// Checks that nothing is owed, nothing waits, and every turn had its one signal.
+    /// Ends the test: checks that nothing is owed, nothing waits, and every turn had exactly one signal.
     pub(crate) async fn at_rest(mut self) {
         self.check_rest().await;
         self.was_at_rest = true;
@@ -453,7 +452,7 @@ impl TestGateway {
         self.life.is_buried().await;
         let backlog = self.store.backlog().await.expect("readable");
         let turns = self.turns().await;
-        assert_eq!(backlog.absent, 0, "turns wait for channels that are not there");
+        assert_eq!(backlog.absent, 0, "turns wait for absent channels");
         let open: Vec<_> = turns.iter().filter(|turn| turn.ended_at.is_none()).collect();
         assert_eq!((backlog.open, backlog.waiting, backlog.pending_deliveries), (0, 0, 0), "open: {open:#?}");
         assert!(self.store.runs_left(nobody(), None, 1).await.expect("readable").is_empty(), "a run is in flight");
@@ -466,7 +465,7 @@ impl TestGateway {
         self.was_at_rest = true;
     }
 
-    /// Exactly one final signal for a turn that was answered, at most one for any other.
+    /// Checks that an answered turn has exactly one final signal, and any other turn at most one.
     async fn check_signals(&self, turn: &TurnSummary, seen: &[Seen]) {
         let by_row = self.channels.iter().any(|(channel, capabilities)| {
             *channel == turn.conversation.channel && capabilities.receipts != rejoinder_core::Receipts::Platform
@@ -479,7 +478,7 @@ impl TestGateway {
                 && !seen.labelled
         };
         let mut finals: Vec<&Seen> = seen.iter().filter(is_final).collect();
-        // Done again, an edit or a reaction shows nothing new.
+        // A repeated edit or reaction shows nothing new.
         let mut known = HashSet::new();
         finals.retain(|seen| matches!(seen.action, Action::Send { .. }) || known.insert(seen.delivery));
         let answered = turn.status == TurnStatus::Answered;
@@ -492,7 +491,7 @@ impl TestGateway {
         );
     }
 
-    /// Whether the only answer that arrived has a label: the first copy never did, or it may look like a second one.
+    /// Whether the only answer that arrived is labelled: the first copy was lost, or a draft of unknown fate preceded it.
     fn was_labelled(turn: &TurnSummary, seen: &[Seen]) -> bool {
         let is_answer = |seen: &&Seen| matches!(seen.signal, Some(SignalKind::Reply | SignalKind::Reaction));
         let copies: HashSet<_> = seen

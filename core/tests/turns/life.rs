@@ -1,4 +1,5 @@
-//! One life of the gateway: what it touches stops answering when it is killed, at any step.
+//! One life of the gateway, from start to crash. When it is killed, at any step, its store, channels and agents stop
+//! answering.
 
 use std::sync::{
     Arc, Mutex, PoisonError,
@@ -13,14 +14,14 @@ use rejoinder_core::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Whether a write is the last thing that a gateway does, or is never done.
+/// Whether the gateway dies before or after a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Crash {
     Before,
     After,
 }
 
-/// Counts what goes on, and ends it.
+/// Counts the calls of one life of the gateway, and can end it.
 #[derive(Debug, Default)]
 pub(crate) struct Life {
     dead: CancellationToken,
@@ -31,7 +32,7 @@ pub(crate) struct Life {
     store_is_down: AtomicBool,
 }
 
-/// Something that is being waited for.
+/// A store call in progress.
 struct InFlight(Arc<Life>);
 
 impl Drop for InFlight {
@@ -42,12 +43,12 @@ impl Drop for InFlight {
 }
 
 impl Life {
-    /// Ends it: nothing that it touches answers any more.
+    /// Ends the life: no call of it returns any more.
     pub(crate) fn kill(&self) {
         self.dead.cancel();
     }
 
-    /// Waits until nothing of it is being written any more.
+    /// Waits until its store calls have ended.
     pub(crate) async fn is_buried(&self) {
         while self.in_flight() > 0 {
             tokio::task::yield_now().await;
@@ -58,23 +59,23 @@ impl Life {
         self.dead.is_cancelled()
     }
 
-    /// Ends it at its `number`-th write from now, counted from 1.
+    /// Ends the life at its `number`-th write from now, counted from 1.
     pub(crate) fn crash_at(&self, number: u64, crash: Crash) {
         let at = self.writes.load(Ordering::SeqCst) + number;
         *self.crash_at.lock().unwrap_or_else(PoisonError::into_inner) = Some((at, crash));
     }
 
-    /// The store can no longer write, or can again.
+    /// Makes all writes fail, or succeed again.
     pub(crate) fn set_store_down(&self, is_down: bool) {
         self.store_is_down.store(is_down, Ordering::SeqCst);
     }
 
-    /// What is being waited for that time does not bring.
+    /// The number of store calls in progress: these end without the clock advancing.
     pub(crate) fn in_flight(&self) -> i64 {
         self.in_flight.load(Ordering::SeqCst)
     }
 
-    /// How much was done so far.
+    /// The number of calls that have ended so far.
     pub(crate) fn done(&self) -> u64 {
         self.done.load(Ordering::SeqCst)
     }
@@ -91,13 +92,13 @@ impl Life {
     }
 }
 
-/// Stands between a life and its store.
+/// The store layer of a life: it counts, delays and ends the calls.
 pub(crate) struct Reached(pub(crate) Arc<Life>);
 
-/// A call of the store that is under way.
+/// A store call in progress.
 pub(crate) struct Pass {
     _in_flight: InFlight,
-    /// The life ends once the call has returned.
+    /// Whether the life ends when the call has returned.
     is_last: bool,
 }
 
@@ -137,7 +138,7 @@ impl Layer for Reached {
     }
 }
 
-/// A channel that a life reaches.
+/// A channel whose calls stop when the life ends.
 pub(crate) struct Channelled {
     pub(crate) life: Arc<Life>,
     pub(crate) channel: Arc<dyn ChannelAdapter>,
@@ -175,7 +176,7 @@ impl ChannelAdapter for Channelled {
     }
 }
 
-/// An agent that a life reaches.
+/// An agent whose runs stop when the life ends.
 pub(crate) struct Employed {
     pub(crate) life: Arc<Life>,
     pub(crate) agent: Arc<dyn AgentRuntime>,

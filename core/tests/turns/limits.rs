@@ -1,4 +1,4 @@
-//! Rates and limits.
+//! Rate limits of platforms.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn limit(seconds: u64, scope: Scope) -> Fault {
     Fault::Limit { retry_after: secs(seconds), scope }
 }
 
-/// H4. Its scope only, and no attempt.
+/// H4.
 #[tokio::test]
 async fn a_limit_on_one_chat_blocks_that_chat_alone_and_costs_no_attempt() {
     let gateway = TestGateway::with(Script::replies("done")).await;
@@ -29,7 +29,7 @@ async fn a_limit_on_one_chat_blocks_that_chat_alone_and_costs_no_attempt() {
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     let dossier = gateway.dossier(limited).await;
     assert_eq!(dossier.deliveries[0].attempts, 1);
-    assert_eq!(dossier.attempts.len(), 2, "what the platform said is kept");
+    assert_eq!(dossier.attempts.len(), 2, "the limited attempt is a row as well");
     gateway.at_rest().await;
 }
 
@@ -70,7 +70,7 @@ async fn a_restart_does_not_forget_a_limit() {
     gateway.at_rest().await;
 }
 
-/// A limit again and again is waited out again and again, with a number of its own for every attempt.
+/// Repeated limits are waited out, and every attempt has its own number.
 #[tokio::test]
 async fn limits_in_a_row_are_all_waited_out() {
     let gateway = TestGateway::with(Script::replies("done")).await;
@@ -88,7 +88,6 @@ async fn limits_in_a_row_are_all_waited_out() {
     gateway.at_rest().await;
 }
 
-/// Credentials that are refused pause the channel.
 #[tokio::test]
 async fn refused_credentials_pause_the_channel() {
     let gateway = TestGateway::with(Script::replies("done")).await;
@@ -104,7 +103,7 @@ async fn refused_credentials_pause_the_channel() {
     gateway.at_rest().await;
 }
 
-/// The account's budget is shared; answers go out as it refills.
+/// The conversations share the account's rate; answers are sent as it refills.
 #[tokio::test]
 async fn a_burst_of_answers_goes_out_at_the_accounts_rate() {
     let gateway = Made::new()
@@ -125,7 +124,7 @@ async fn a_burst_of_answers_goes_out_at_the_accounts_rate() {
     gateway.at_rest().await;
 }
 
-/// P0: half of a budget is for final signals alone.
+/// P0: half of the rate is reserved for final signals.
 #[tokio::test]
 async fn drafts_and_typing_leave_half_of_the_budget_to_answers() {
     let gateway = Made::new()

@@ -15,7 +15,7 @@ use crate::{
     materials::{Materials, WiringError},
 };
 
-/// How many models are named.
+/// How many of the server's models a finding names.
 const MOST_NAMED: usize = 10;
 
 pub(super) struct OpenAi;
@@ -53,10 +53,10 @@ impl Kind for OpenAi {
 }
 
 fn section(agent: &Agent) -> &OpenAiSection {
-    agent.section().expect("an agent of this kind has this section")
+    agent.section().expect("an agent of this kind has an OpenAiSection")
 }
 
-/// Asks a server whether it has the model.
+/// Asks the server whether it has the configured model.
 async fn ask(server: &OpenAiSection, http: &Client) -> Result<Knows, ModelsError> {
     let key = server.api_key.as_ref().map(Secret::get);
     let asking = rejoinder_agents::knows_model(http, &server.base_url, key, &server.model);
@@ -69,23 +69,23 @@ fn finding(about: String, who: &str, server: &OpenAiSection, asked: Result<Knows
     let base_url = format!("{about}.base_url");
     match asked {
         Ok(Knows::Yes) => Finding::ok(about, who),
-        Ok(Knows::No(listed)) => Finding::wrong(about, format!("{who}: there is no such model"))
-            .so(format!("Set {model} to one that is there: {}.", named(&listed))),
+        Ok(Knows::No(listed)) => Finding::wrong(about, format!("{who}: the server has no such model"))
+            .so(format!("Set {model} to one that it has: {}.", named(&listed))),
         Ok(Knows::Unlisted(listed)) => Finding::warning(about, format!("{who}: the server does not list this model"))
-            .so(format!("If it does not take other names, set {model} to one that it lists: {}.", named(&listed))),
+            .so(format!("If it accepts only listed models, set {model} to one of them: {}.", named(&listed))),
         Err(error @ ModelsError::Unreachable(_)) => Finding::wrong(about, format!("{who}: {error}"))
-            .so(format!("Start the server, or set {base_url} to where it is.")),
+            .so(format!("Start the server, or correct its address in {base_url}.")),
         Err(ModelsError::KeyRefused(status)) if server.api_key.is_none() => {
-            Finding::wrong(about, format!("{who}: it wants a key ({status})")).so(format!("Set {key}."))
+            Finding::wrong(about, format!("{who}: it needs a key ({status})")).so(format!("Set {key}."))
         }
         Err(error @ ModelsError::KeyRefused(_)) => {
-            Finding::wrong(about, format!("{who}: {error}")).so(format!("Set {key} to one that is valid."))
+            Finding::wrong(about, format!("{who}: {error}")).so(format!("Set {key} to a valid key."))
         }
         Err(error @ ModelsError::Failing(_)) => {
-            Finding::wrong(about, format!("{who}: {error}")).so("Its own log says why; look again in a moment.")
+            Finding::wrong(about, format!("{who}: {error}")).so("See the server's log, and try again in a moment.")
         }
         Err(error @ ModelsError::NoList(_)) => Finding::warning(about, format!("{who}: {error}"))
-            .so(format!("Does {base_url} end with /v1, where the server has it? If turns are answered, all is well.")),
+            .so(format!("Does {base_url} lack a /v1 at its end? If turns are answered, ignore this.")),
     }
 }
 

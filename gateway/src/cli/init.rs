@@ -1,6 +1,6 @@
-//! `rejoinder init`: connects an agent, and bots.
+//! `rejoinder init`: connects an agent and bots, and writes the configuration.
 //!
-//! What it asks of a platform is said in `platforms/`.
+//! The questions about a platform's accounts are in `platforms/`.
 
 #[cfg(test)]
 mod script;
@@ -32,38 +32,38 @@ use crate::{
     platforms::{self, Account, Platform, Setup},
 };
 
-/// The variable that many programs take the key from.
+/// The variable from which many programs read the API key.
 const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 
 #[derive(Debug, Args)]
 #[command(after_help = examples())]
 pub(super) struct Init {
-    /// The kind of agent; asked for on a terminal when it is not given
+    /// Kind of agent; if not given, init asks on a terminal
     #[arg(long, value_enum)]
     agent: Option<Kind>,
-    /// Where the agent's API is, with /v1 where the server has it
+    /// The agent's API, including /v1 if the server uses it
     #[arg(long, value_name = "URL", required_if_eq("agent", "openai"))]
     base_url: Option<Url>,
-    /// Which of the server's models answers
+    /// The model that answers
     #[arg(long, required_if_eq("agent", "openai"))]
     model: Option<String>,
-    /// The environment variable that holds the server's key
+    /// Environment variable that holds the server's API key
     #[arg(long, value_name = "NAME")]
     api_key_env: Option<String>,
     #[command(flatten)]
     accounts: Options,
-    /// Ask nothing: take the first agent that is found, or the front desk
+    /// Ask nothing: use the first agent that is found, or the front desk
     #[arg(long, short)]
     yes: bool,
-    /// Write over a file that is there
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
 }
 
 fn examples() -> String {
     let mut text = "\
-It looks for a server at $OPENAI_BASE_URL and for an Ollama on this machine, and offers what it finds. The file is
-./rejoinder.toml, or what --config says.
+It looks for a server at $OPENAI_BASE_URL and for Ollama on this machine, and offers what it finds. It writes
+./rejoinder.toml, or the file that --config names.
 
 Examples:
   rejoinder init
@@ -77,14 +77,14 @@ Examples:
     text
 }
 
-/// Those of them on which there are accounts to connect, and what is asked for one.
+/// The platforms that have accounts to connect, each with its [`Setup`].
 fn setups(
     platforms: impl Iterator<Item = &'static dyn Platform>,
 ) -> impl Iterator<Item = (&'static dyn Platform, &'static dyn Setup)> {
     platforms.filter_map(|platform| Some((platform, platform.setup()?)))
 }
 
-/// What the command line says of accounts: the options that the platforms name.
+/// The options of the accounts. The platforms define them.
 #[derive(Clone, Debug)]
 struct Options(ArgMatches);
 
@@ -119,7 +119,7 @@ enum Kind {
     Openai,
 }
 
-/// The agent that was chosen.
+/// The chosen agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Choice {
     FrontDesk,
@@ -150,8 +150,8 @@ impl Init {
         output::print(farewell(&path, &choice, &accounts))
     }
 
-    /// The agent and, where somebody can be asked for them, the accounts that are `missing`: those that the command line
-    /// says nothing of.
+    /// The agent and, when it may ask on a terminal, accounts of the `missing` platforms: those for which the command line
+    /// names none.
     async fn choose(&self, global: &Global, missing: &[&dyn Setup]) -> Result<(Choice, Vec<Account>), Failure> {
         match self.agent {
             Some(Kind::FrontDesk) => return Ok((Choice::FrontDesk, Vec::new())),
@@ -161,7 +161,7 @@ impl Init {
         }
         let is_asked = !self.yes;
         if is_asked && !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
-            let what = "this is no terminal, so nothing can be asked: say --yes, or --agent with what it needs";
+            let what = "this is not a terminal, so init cannot ask: pass --yes, or --agent with its options";
             return Err(Failure::Usage(what.to_owned()));
         }
         let found = look().await?;
@@ -184,30 +184,27 @@ impl Init {
                 model: model.clone(),
                 api_key_env: self.api_key_env.clone(),
             }),
-            _ => Err(Failure::Usage("an agent of the kind openai needs --base-url and --model".to_owned())),
+            _ => Err(Failure::Usage("an agent of kind openai needs --base-url and --model".to_owned())),
         }
     }
 }
 
 fn already_there(path: &Path) -> anyhow::Error {
-    anyhow!(
-        "{} is there already: look at it with `rejoinder config show`, or write over it with --force",
-        path.display()
-    )
+    anyhow!("{} already exists: see `rejoinder config show`, or overwrite it with --force", path.display())
 }
 
-/// Looks where an agent may be; about a second.
+/// Looks for agents in the usual places. Takes about a second.
 async fn look() -> Result<Vec<Found>, Failure> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
     let environment = variable("OPENAI_BASE_URL")
-        .map(|url| url.trim().parse::<Url>().with_context(|| format!("OPENAI_BASE_URL is no URL: {url}")))
+        .map(|url| url.trim().parse::<Url>().with_context(|| format!("OPENAI_BASE_URL is not a URL: {url}")))
         .transpose()?;
     let places = Places { environment, api_key: variable(KEY_VARIABLE).map(SecretString::from), ..Places::default() };
     let http = client::http_client().context("cannot look for agents")?;
     Ok(find_local(&http, &places).await)
 }
 
-/// What is taken without asking: the first server that says which models it has.
+/// The choice without asking: the first model of the first server that lists any, else the front desk.
 fn first_of(found: &[Found]) -> Choice {
     let with_model = found.iter().find_map(|found| Some((found, found.models.first()?)));
     with_model.map_or(Choice::FrontDesk, |(found, model)| choice(found, model.clone()))
@@ -219,7 +216,7 @@ fn choice(found: &Found, model: String) -> Choice {
     Choice::OpenAi { base_url: found.base_url.clone(), model, api_key_env }
 }
 
-/// Asks on a terminal.
+/// Asks for the agent on a terminal.
 struct Interview<'a> {
     found: &'a [Found],
 }
@@ -227,9 +224,9 @@ struct Interview<'a> {
 impl Interview<'_> {
     fn conduct(&self, terminal: &mut dyn Ask) -> Result<Choice, Failure> {
         let mut options: Vec<String> = self.found.iter().map(describe).collect();
-        options.push("another server with the Chat Completions API".to_owned());
-        options.push("no agent yet: the built-in front desk answers by itself".to_owned());
-        let picked = terminal.pick("Which agent is to answer?", &options)?;
+        options.push("another server with the Chat Completions API (OpenAI-compatible)".to_owned());
+        options.push("no agent yet: the built-in front desk answers".to_owned());
+        let picked = terminal.pick("Which agent should answer?", &options)?;
         if let Some(found) = self.found.get(picked) {
             let model = match &*found.models {
                 [] => terminal.line("Which model?")?,
@@ -241,21 +238,21 @@ impl Interview<'_> {
             return Ok(Choice::FrontDesk);
         }
         let base_url = loop {
-            match terminal.line("Where is its API? (such as http://127.0.0.1:8000/v1)")?.parse::<Url>() {
+            match terminal.line("Where is its API? (for example http://127.0.0.1:8000/v1)")?.parse::<Url>() {
                 Ok(url) if matches!(url.scheme(), "http" | "https") => break url,
-                _ => terminal.say("That is no address that begins with http:// or https://.")?,
+                _ => terminal.say("That is not a URL that begins with http:// or https://.")?,
             }
         };
         let model = terminal.line("Which model?")?;
-        let name = terminal.line_or_nothing("Which environment variable holds its key? (empty: it needs none)")?;
+        let name = terminal.line_or_nothing("Which environment variable holds its API key? (empty: none needed)")?;
         Ok(Choice::OpenAi { base_url, model, api_key_env: Some(name).filter(|name| !name.is_empty()) })
     }
 }
 
 fn describe(found: &Found) -> String {
     let what = match found.origin {
-        Origin::Environment => "the server that OPENAI_BASE_URL names",
-        Origin::Ollama => "the Ollama on this machine",
+        Origin::Environment => "the server at OPENAI_BASE_URL",
+        Origin::Ollama => "Ollama on this machine",
     };
     format!("{what}, {}", output::printable(found.base_url.as_str()))
 }
@@ -263,7 +260,7 @@ fn describe(found: &Found) -> String {
 fn configuration(choice: &Choice, accounts: &str) -> Result<String, Failure> {
     let agent = match choice {
         Choice::FrontDesk => "\
-# Nobody but the built-in front desk answers yet. To connect an agent, take the # away and fill in:
+# Only the built-in front desk answers so far. To connect an agent, uncomment and complete these lines:
 #[agents.main]
 #kind = \"openai\"
 #base_url = \"http://127.0.0.1:11434/v1\"
@@ -284,13 +281,13 @@ fn configuration(choice: &Choice, accounts: &str) -> Result<String, Failure> {
         }
     };
     Ok(format!(
-        "# Written by `rejoinder init`. What is not here has its default: `rejoinder config default` shows every key.\n\n\
+        "# Written by `rejoinder init`. Other keys have their defaults: `rejoinder config default` shows every key.\n\n\
          {agent}\n\
          {accounts}\
-         # A hook: POST /hooks/default. Its token is made at the first start, printed once, and kept in the data directory.\n\
+         # A hook: POST /hooks/default. Its token is created at the first start, printed once, and kept in the data directory.\n\
          [channels.webhook.default]\n\
          token = {{ generate = true }}\n\n\
-         # A chat page at /chat, for whoever is on this machine.\n\
+         # A chat page at /chat, for browsers on this machine.\n\
          [channels.webchat.main]\n\
          access = \"loopback\"\n"
     ))
@@ -315,7 +312,7 @@ fn farewell(path: &Path, choice: &Choice, accounts: &[Account]) -> String {
     let mut text = format!("Wrote {}.\n", path.display());
     match choice {
         Choice::FrontDesk => text.push_str(
-            "The built-in front desk answers, by itself and without a model. The file says how to connect an agent.\n",
+            "The built-in front desk answers for now, without a model. The file explains how to connect an agent.\n",
         ),
         Choice::OpenAi { base_url, model, api_key_env } => {
             let _ = writeln!(text, "The agent `main` answers: {model} at {base_url}.");
@@ -331,7 +328,7 @@ fn farewell(path: &Path, choice: &Choice, accounts: &[Account]) -> String {
     }
     let is_usual = path == Path::new("rejoinder.toml");
     let config = if is_usual { String::new() } else { format!(" --config {}", path.display()) };
-    let _ = write!(text, "Next: run `rejoinder{config}`. It says where to open the chat, and how to call the hook.");
+    let _ = write!(text, "Next: run `rejoinder{config}`. It prints where to open the chat and how to call the hook.");
     text
 }
 

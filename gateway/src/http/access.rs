@@ -1,7 +1,7 @@
-//! Who may ask: the admin token, and the `Host` that was asked for.
+//! Access control: the admin token, and the requested `Host`.
 //!
-//! A page elsewhere that has its own name rebound to 127.0.0.1 still sends that name as `Host`. It has no token
-//! either; this is the second door.
+//! The check of `Host` stops DNS rebinding: a foreign page whose name was rebound to 127.0.0.1 still sends its own name
+//! as `Host`. Such a page has no token either; this is a second line of defence.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -21,16 +21,15 @@ use url::{Host, Url};
 
 use super::{App, error::ApiError};
 
-/// What callers must show.
 pub(crate) struct Access {
-    /// Hashes are of one length, so that comparing them does not tell the token's.
+    /// The token's SHA-256. All hashes have the same length, so comparing them does not reveal the length of the token.
     token: [u8; 32],
-    /// The names that the gateway goes by; `None`: any, since it is reached from elsewhere.
+    /// The host names to accept beside loopback's. `None` accepts any name: the gateway listens beyond loopback.
     hosts: Option<Vec<String>>,
 }
 
 impl Access {
-    /// For a gateway that listens on `address`, and is known to others as `public_url`.
+    /// For a gateway that listens on `address` and is reached from outside at `public_url`.
     pub(crate) fn new(token: &SecretString, public_url: Option<&Url>, address: SocketAddr) -> Self {
         let public_host = public_url.and_then(Url::host_str).map(str::to_ascii_lowercase);
         Self {
@@ -47,7 +46,7 @@ impl Access {
         scheme.eq_ignore_ascii_case("bearer") & bool::from(token.ct_eq(&self.token))
     }
 
-    /// Whether `host` is one that a caller of this gateway may name. A browser always names one.
+    /// Whether the request's `Host` names this gateway. A request without any passes: browsers always send one.
     fn is_ours(&self, request: &Request) -> bool {
         let Some(hosts) = &self.hosts else { return true };
         let mut named = request.headers().get_all(header::HOST).iter();
@@ -68,7 +67,7 @@ impl Access {
 
 fn names_loopback(host: &str) -> bool {
     match Host::parse(host) {
-        // `2130706433` is 127.0.0.1 to the parser, and to a browser too; it is written back as such.
+        // The parser reads `2130706433` as 127.0.0.1. Browsers do too, and send `127.0.0.1`, so the number is not accepted.
         Ok(Host::Ipv4(ip)) => IpAddr::V4(ip).is_loopback() && host == ip.to_string(),
         Ok(Host::Ipv6(ip)) => ip.is_loopback(),
         Ok(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
@@ -76,12 +75,12 @@ fn names_loopback(host: &str) -> bool {
     }
 }
 
-/// Lets those in who have the token.
+/// Rejects requests without the admin token.
 pub(super) async fn admin(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     if app.access.knows(request.headers()) { next.run(request).await } else { ApiError::Unauthorized.into_response() }
 }
 
-/// Lets those in who asked for this host.
+/// Rejects requests for another host.
 pub(super) async fn host(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     if app.access.is_ours(&request) { next.run(request).await } else { ApiError::ForeignHost.into_response() }
 }

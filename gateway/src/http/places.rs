@@ -1,14 +1,14 @@
-//! Places for connections: how many there are, whom they go to, and who makes room.
+//! Limits the number of connections and requests, in total and per peer address.
 //!
-//! A connection has its place until its file descriptor is closed; a WebSocket's connection too. There are half as many
-//! places as file descriptors, so that the other half is left for the store, the agents and the platforms; and one address
-//! has a share of the places. When all are taken, whoever comes is let in all the same, and the connection that has been
-//! without a request for the longest is closed for it: it never sent a head, or it is only kept alive.
+//! A connection holds a place until its file descriptor is closed; so does a WebSocket. There are half as many places as
+//! file descriptors, which leaves the other half for the store, the agents and the platforms. One address may hold only a
+//! share of the places. When all places are taken, a new connection is still accepted, and the connection that has been
+//! idle (without a request) for the longest is closed for it: it never sent a head, or is only kept alive.
 //!
-//! There always is such a connection, because requests may not take the last places, neither all together nor those of
-//! one address: a request beyond that is refused with 503. Health (`/healthz`, `/readyz`) does not count as a request. So
-//! health is answered while callers wait for their answers in every place for requests; and a peer that sends nothing, or
-//! its heads byte by byte, has its own connections closed, and keeps nobody out.
+//! There is always an idle connection, because requests may not take the last places, neither in total nor those of one
+//! address: further requests are rejected with 503. Health (`/healthz`, `/readyz`) does not count as a request. So health
+//! is answered even when requests occupy all places that they may take; and a peer that sends nothing, or its heads byte
+//! by byte, only gets its own connections closed and locks out no other.
 
 use std::{
     collections::HashMap,
@@ -23,20 +23,19 @@ use tokio::{
 };
 use tracing::warn;
 
-/// How many connections there may be at once, however many file descriptors there are.
+/// The limit of simultaneous connections, however many file descriptors there are.
 const MAX_CONNECTIONS: u64 = 8192;
 
-/// How many places may be kept from requests, at most.
+/// The largest number of places that requests may not take.
 const MAX_SPARE: usize = 64;
 
-/// How long a connection must have been idle before it is closed for another one: what its peer has sent is read by
-/// then.
+/// How long a connection must be idle before it is closed for another one. By then, what its peer has sent is read.
 const GRACE: Duration = Duration::from_millis(20);
 
-/// How often it is said that there are too many connections.
+/// The shortest pause between two warnings about too many connections or requests.
 const SAID_EVERY: Duration = Duration::from_mins(1);
 
-/// How many connections there may be at once, in all and of one address.
+/// The limits, in total and per address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     all: Bound,
@@ -46,12 +45,12 @@ pub(crate) struct Bounds {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Bound {
     connections: usize,
-    /// How many of them may be busy with a request.
+    /// How many of the connections may have a request in progress.
     requests: usize,
 }
 
 impl Bounds {
-    /// For a process that may have `open_files`. An address has half of the places unless `per_peer` says how many.
+    /// For a process that may have `open_files`. One address gets half of the places, or `per_peer`.
     pub(crate) fn new(open_files: u64, per_peer: Option<u32>) -> Self {
         let all = usize::try_from((open_files / 2).clamp(2, MAX_CONNECTIONS)).unwrap_or(usize::MAX);
         let peer = per_peer.map_or(all / 2, |connections| usize::try_from(connections).unwrap_or(usize::MAX));
@@ -65,7 +64,7 @@ impl Bound {
     }
 }
 
-/// All places.
+/// All places, with the connections that hold them.
 pub(super) struct Places {
     bounds: Bounds,
     taken: Mutex<Taken>,
@@ -77,7 +76,7 @@ struct Taken {
     all: Load,
     peers: HashMap<IpAddr, Load>,
     connections: HashMap<u64, Connection>,
-    /// How many there were so far.
+    /// Counts all connections so far; gives each its id.
     so_far: u64,
     said: Option<Instant>,
 }
@@ -90,19 +89,19 @@ struct Load {
 
 struct Connection {
     peer: IpAddr,
-    /// Since when it has had no request; `None` while it has one.
+    /// When its last request ended, or it was opened; `None` during a request.
     idle_since: Option<Instant>,
     leave: Arc<Notify>,
 }
 
-/// One connection's place, until it is dropped.
+/// The place of one connection; freed on drop.
 pub(super) struct Place {
     places: Arc<Places>,
     id: u64,
     leave: Arc<Notify>,
 }
 
-/// A request that is being worked on, until it is dropped.
+/// A request in progress; ends on drop.
 pub(super) struct Request {
     place: Option<Arc<Place>>,
 }
@@ -112,7 +111,7 @@ impl Places {
         Arc::new(Self { bounds, taken: Mutex::default(), left: Notify::new() })
     }
 
-    /// A place for a connection of `peer`: at once when there is one, else as soon as another connection is closed for it.
+    /// Takes a place for a connection of `peer`. When none is free, waits until an idle connection has been closed for it.
     pub(super) async fn take(self: &Arc<Self>, peer: IpAddr) -> Place {
         let peer = network(peer);
         loop {
@@ -122,7 +121,7 @@ impl Places {
             let idle_for = self.taken().make_room(self.bounds, peer);
             let rest = GRACE.saturating_sub(idle_for);
             if rest.is_zero() {
-                // It may begin a request after all, and stay; then another one leaves.
+                // That connection may begin a request after all and stay; then the next round closes another one.
                 let _ = timeout(GRACE, self.left.notified()).await;
             } else {
                 sleep(rest).await;
@@ -147,7 +146,7 @@ impl Places {
     }
 }
 
-/// Whose places are all taken.
+/// Which limit is reached.
 #[derive(Clone, Copy, PartialEq)]
 enum Full {
     Peer,
@@ -156,10 +155,10 @@ enum Full {
 
 impl Taken {
     fn connection(&mut self, id: u64) -> &mut Connection {
-        self.connections.get_mut(&id).expect("a connection is known until its place is dropped")
+        self.connections.get_mut(&id).expect("a connection is listed until its place is dropped")
     }
 
-    /// Counts for `peer`, and in all.
+    /// Changes the counts of `peer` and the totals.
     fn count(&mut self, peer: IpAddr, change: impl Fn(&mut Load)) {
         change(&mut self.all);
         change(self.peers.entry(peer).or_default());
@@ -177,17 +176,18 @@ impl Taken {
         }
     }
 
-    /// Asks the connection that has been idle for the longest to leave, when that is long enough; returns how long it is.
+    /// Finds the connection that has been idle for the longest, and closes it if that is [`GRACE`] or more. Returns how long
+    /// it has been idle.
     fn make_room(&mut self, bounds: Bounds, peer: IpAddr) -> Duration {
         let Some(full) = self.full(bounds, peer) else { return GRACE };
         let those = self.connections.iter().filter(|(_, connection)| full == Full::All || connection.peer == peer);
         let idle = those.filter_map(|(id, connection)| Some((connection.idle_since?, *id)));
-        // There is one, because requests do not take all places.
+        // There always is one, because requests do not take all places.
         let Some((since, id)) = idle.min() else { return GRACE };
         let idle_for = since.elapsed();
         if idle_for >= GRACE {
             self.connection(id).leave.notify_one();
-            self.say(peer, "too many connections: those that have been idle for the longest are closed");
+            self.say(peer, "too many connections, closing the one that has been idle for the longest");
         }
         idle_for
     }
@@ -202,7 +202,7 @@ impl Taken {
 }
 
 impl Place {
-    /// Waits until the connection must make room: it has had no request for the longest.
+    /// Waits until the connection must close to make room for another one.
     pub(super) async fn must_leave(&self) {
         loop {
             self.leave.notified().await;
@@ -213,14 +213,13 @@ impl Place {
         }
     }
 
-    /// Begins a request; `None` when there are too many.
     pub(super) fn begin(self: &Arc<Self>) -> Option<Request> {
         let bounds = self.places.bounds;
         let mut taken = self.places.taken();
         let peer = taken.connection(self.id).peer;
         let (all, of_peer) = (taken.all.requests, taken.load(peer).requests);
         if all >= bounds.all.requests || of_peer >= bounds.peer.requests {
-            taken.say(peer, "too many requests at once: more are refused");
+            taken.say(peer, "too many requests at once, rejecting further ones");
             return None;
         }
         taken.connection(self.id).idle_since = None;
@@ -228,7 +227,7 @@ impl Place {
         Some(Request { place: Some(Arc::clone(self)) })
     }
 
-    /// Notes that the connection was used just now.
+    /// Restarts the connection's idle time.
     pub(super) fn was_used(&self) {
         self.places.taken().connection(self.id).idle_since = Some(Instant::now());
     }
@@ -250,7 +249,7 @@ impl Drop for Place {
 }
 
 impl Request {
-    /// Lets it last until the connection ends: it has become a WebSocket.
+    /// Makes it last until the connection ends: it became a WebSocket.
     pub(super) fn lasts(mut self) {
         self.place = None;
     }
@@ -267,7 +266,7 @@ impl Drop for Request {
     }
 }
 
-/// What is counted as one address: with IPv6 everybody has 2^64 of them.
+/// What counts as one address: with IPv6 its /64 network, because every subscriber has 2^64 addresses.
 fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
@@ -285,7 +284,7 @@ mod tests {
 
     use super::*;
 
-    /// Eight places, seven of them for requests; an address has four, and three.
+    /// Eight places, seven of them for requests; one address may have four, three of them for requests.
     fn places() -> Arc<Places> {
         Places::new(Bounds::new(16, None))
     }
@@ -302,7 +301,7 @@ mod tests {
         connections
     }
 
-    /// Which of the connections are told to leave.
+    /// The indices of the connections that must close.
     fn leaving(connections: &[Arc<Place>]) -> Vec<usize> {
         let leaves = |place: &Arc<Place>| place.must_leave().now_or_never().is_some();
         connections.iter().enumerate().filter(|(_, place)| leaves(place)).map(|(at, _)| at).collect()
@@ -327,7 +326,7 @@ mod tests {
         assert_eq!((bounds.all, bounds.peer), (bound(all), bound(peer)));
     }
 
-    /// Whether there is a place for `peer` soon, when none of the others leaves.
+    /// Whether `peer` gets a place soon although no other connection closes.
     async fn is_let_in(places: &Arc<Places>, peer: IpAddr) -> bool {
         timeout(GRACE * 3, places.take(peer)).await.is_ok()
     }

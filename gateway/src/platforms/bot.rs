@@ -1,4 +1,4 @@
-//! A bot that has a token: what `rejoinder init` asks of one, and what the check of a token may come to.
+//! Bots that authenticate with a token: how `rejoinder init` asks for one, checks its token and writes its section.
 
 use std::{
     fmt::Write as _,
@@ -27,30 +27,30 @@ use crate::{
 
 /// A platform on which bots have tokens.
 pub(super) struct Bots {
-    /// As people call it.
+    /// The platform's name for people.
     pub(super) name: &'static str,
-    /// As the configuration and the options call it.
+    /// The platform's name in the configuration and in options.
     pub(super) key: &'static str,
     pub(super) options: OptionNames,
-    /// Its own server.
+    /// The default server of its API.
     pub(super) api_url: &'static str,
-    /// The variable that is looked at without being named.
+    /// The environment variable in which `init` looks for a token without being told to.
     pub(super) token_variable: &'static str,
-    /// Where a token comes from, in words.
+    /// Where to get a token, for the question.
     pub(super) token_source: &'static str,
-    /// Who gave it, in the words of the help.
+    /// Who issues tokens, for the help.
     pub(super) token_giver: &'static str,
-    /// What is at the other address that `--…-api-url` may name, in the words of the help.
+    /// What `--…-api-url` is for, for the help.
     pub(super) api: &'static str,
-    /// How a call of `init` names a bot.
+    /// An example of an `init` command line with a bot.
     pub(super) example: &'static str,
-    /// How ids and names look there.
+    /// The syntax of ids and usernames there.
     pub(super) looks: Looks,
-    /// Asks the platform who a token belongs to.
+    /// Asks the platform which bot a token belongs to.
     pub(super) look_up: LookUp,
 }
 
-/// What the options of `rejoinder init` are called.
+/// The names of the options of `rejoinder init`.
 pub(super) struct OptionNames {
     pub(super) token_env: &'static str,
     pub(super) token_file: &'static str,
@@ -60,16 +60,16 @@ pub(super) struct OptionNames {
 
 type LookUp = for<'a> fn(&'a Client, &'a Url, &'a SecretString) -> BoxFuture<'a, Result<Profile, CheckError>>;
 
-/// A bot, as its platform knows it.
+/// A bot as its platform describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Profile {
-    /// Who it is, in a line, in characters that can be printed.
+    /// Its name and where to find it: one printable line.
     pub(super) introduction: String,
-    /// What whoever runs it should know and do. Ends with a line break.
+    /// What the operator should know and do. Ends with a line break.
     pub(super) advice: String,
 }
 
-/// What the command line says of a bot.
+/// The options about a bot.
 #[derive(Clone)]
 pub(super) struct Given<'a> {
     pub(super) platform: &'a Bots,
@@ -79,38 +79,38 @@ pub(super) struct Given<'a> {
     pub(super) api_url: Option<Url>,
 }
 
-/// A bot that is to be written into the configuration.
+/// A bot to write into the configuration.
 pub(super) struct Connected<'a> {
     platform: &'a Bots,
     pub(super) token: SecretPlace,
     api_url: Option<Url>,
     allow: Vec<String>,
-    /// Who it is, or why that is not known.
+    /// Its profile, or why the token was not checked.
     pub(super) profile: Result<Profile, String>,
 }
 
-/// What came of a token.
+/// The result of checking a token.
 enum Checked {
     Known(Profile),
-    /// It may be right: why nothing is known of it.
+    /// The token could not be checked. Holds the reason.
     Unsure(String),
     Wrong(String),
 }
 
 impl Bots {
-    /// The file in the data directory that keeps a token that was typed in.
+    /// The file in the data directory for a typed token.
     pub(super) fn token_file(&self) -> String {
         format!("{}-main-token", self.key)
     }
 
-    /// The token that is offered without being typed in.
+    /// A token in the platform's usual variable.
     pub(super) fn found(&self) -> Option<SecretString> {
         variable(self.token_variable)
     }
 
-    /// What is said of an entry that is nobody.
+    /// The rest of an error that begins with an invalid entry.
     fn is_nobody(&self) -> String {
-        format!("is neither an id nor a username of {}'s", self.name)
+        format!("is not an id or username on {}", self.name)
     }
 
     fn usual_api_url(&self) -> Url {
@@ -128,14 +128,14 @@ impl Setup for Bots {
             option(
                 options.token_env,
                 "NAME",
-                format!("The environment variable that holds a {name} bot's token, as {token_giver} gave it"),
+                format!("Environment variable that holds a {name} bot's token from {token_giver}"),
             )
             .conflicts_with(options.token_file),
-            option(options.token_file, "FILE", format!("The file that holds a {name} bot's token"))
+            option(options.token_file, "FILE", format!("File that holds a {name} bot's token"))
                 .value_parser(value_parser!(PathBuf)),
-            option(options.allow, "ID", "Who may write to the bot, by id or username; can be repeated".to_owned())
+            option(options.allow, "ID", "Id or username of a person who may write to it; can be repeated".to_owned())
                 .action(ArgAction::Append),
-            option(options.api_url, "URL", format!("Where {api}")).value_parser(value_parser!(Url)),
+            option(options.api_url, "URL", format!("URL of {api}")).value_parser(value_parser!(Url)),
         ]
     }
 
@@ -174,17 +174,17 @@ impl<'a> Given<'a> {
         }
     }
 
-    /// The bot that the command line names.
+    /// The bot that the command line names, if any.
     ///
     /// # Errors
-    /// When its token is nobody's.
+    /// When the options are wrong, or the platform rejects the token.
     pub(super) async fn connect(&self) -> Result<Option<Connected<'a>>, Failure> {
         let Bots { name: platform, options, .. } = self.platform;
         let Some(token) = SecretPlace::given(self.token_env.as_deref(), self.token_file.as_deref())? else {
             if self.allow.is_empty() && self.api_url.is_none() {
                 return Ok(None);
             }
-            let what = format!("which bot? Say --{} or --{}", options.token_env, options.token_file);
+            let what = format!("the bot's token is missing: pass --{} or --{}", options.token_env, options.token_file);
             return Err(Failure::Usage(what));
         };
         let found = token.read("bot's token")?;
@@ -203,8 +203,7 @@ impl<'a> Given<'a> {
         Ok(Some(self.connected(token, self.allow.clone(), profile)))
     }
 
-    /// Asks for a bot. What is typed in will be kept in `data_dir`; `found` is a token that is there already, in
-    /// the platform's own variable.
+    /// Asks for a bot. A typed token will be kept in `data_dir`. `found` is a token in the platform's usual variable.
     pub(super) async fn interview(
         &self,
         asked: &mut dyn Ask,
@@ -217,8 +216,8 @@ impl<'a> Given<'a> {
                 Checked::Known(profile) => break (place, Ok(profile)),
                 Checked::Wrong(why) => asked.say(&format!("{}. Nothing was written yet.", capital(&why)))?,
                 Checked::Unsure(why) => {
-                    let leave = format!("leave {} out", self.platform.name);
-                    let options = ["try again".to_owned(), "write it all the same".to_owned(), leave];
+                    let leave = format!("skip {}", self.platform.name);
+                    let options = ["try again".to_owned(), "write it anyway".to_owned(), leave];
                     match asked.pick(&format!("{}, so the token was not checked.", capital(&why)), &options)? {
                         0 => {}
                         1 => break (place, Err(why)),
@@ -248,7 +247,7 @@ impl<'a> Given<'a> {
         })
     }
 
-    /// `None`: no bot.
+    /// `None` if the operator wants no bot.
     fn ask_token(
         &self,
         asked: &mut dyn Ask,
@@ -258,8 +257,8 @@ impl<'a> Given<'a> {
         let Bots { name, token_variable, token_source, .. } = self.platform;
         if let Some(token) = found {
             let options = [
-                format!("yes, the one whose token is in {token_variable}"),
-                "yes, another one".to_owned(),
+                format!("yes, with the token in {token_variable}"),
+                "yes, with another token".to_owned(),
                 "no".to_owned(),
             ];
             match asked.pick(&format!("Connect a {name} bot?"), &options)? {
@@ -268,7 +267,7 @@ impl<'a> Given<'a> {
                 _ => return Ok(None),
             }
         }
-        let question = format!("A {name} bot's token ({token_source}; it is not shown; empty: no bot):");
+        let question = format!("Token of a {name} bot ({token_source}; not shown; empty: no bot):");
         let token = asked.secret_or_nothing(&question)?;
         if is_empty(&token) {
             return Ok(None);
@@ -279,7 +278,7 @@ impl<'a> Given<'a> {
 
     fn ask_people(&self, asked: &mut dyn Ask) -> Result<Vec<String>, Failure> {
         loop {
-            let question = "Who may write to it? Ids or usernames, with blanks between (empty: nobody yet; the bot tells you your id):";
+            let question = "Who may write to it? Ids or usernames, separated by spaces (empty: nobody yet; the bot tells you your id):";
             let answer = asked.line_or_nothing(question)?;
             let people: Vec<String> =
                 answer.split([' ', ',']).filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
@@ -296,7 +295,7 @@ impl Connected<'_> {
         Ok(Account { section: self.section()?, farewell: self.farewell(), secrets: vec![self.token] })
     }
 
-    /// Its section of the configuration.
+    /// Its configuration section, as TOML.
     pub(super) fn section(&self) -> Result<String, Failure> {
         let token = self.token.reference()?;
         let Bots { name, key, .. } = self.platform;
@@ -308,14 +307,14 @@ impl Connected<'_> {
         let people = self.allow.iter().map(|entry| toml_text(entry)).collect::<Result<Vec<_>, _>>()?;
         let _ = writeln!(
             text,
-            "# Who may write to it, by id or username. While it is empty, the bot tells whoever writes their id.\n\
+            "# Who may write to it, by id or username. While it is empty, the bot tells people their id.\n\
              allow_from = [{}]\n",
             people.join(", ")
         );
         Ok(text)
     }
 
-    /// What whoever wrote it should know.
+    /// What `init` prints about it at the end.
     pub(super) fn farewell(&self) -> String {
         let name = self.platform.name;
         let mut text = String::new();
@@ -329,7 +328,7 @@ impl Connected<'_> {
         }
         text.push_str(&self.token.advice("token"));
         if self.allow.is_empty() {
-            text.push_str("Nobody may write to it yet: write to it, and it tells you the id to put into allow_from.\n");
+            text.push_str("Nobody may write to it yet: send it a message, and it tells you the id for allow_from.\n");
         }
         text
     }

@@ -1,4 +1,4 @@
-//! Discord applications and their bots.
+//! Discord: applications and their bots.
 
 use std::sync::Arc;
 
@@ -34,9 +34,9 @@ static BOTS: Bots = Bots {
     },
     api_url: API_URL,
     token_variable: "DISCORD_BOT_TOKEN",
-    token_source: "https://discord.com/developers/applications gives one under \"Bot\", \"Reset Token\"",
+    token_source: "from https://discord.com/developers/applications, \"Bot\", \"Reset Token\"",
     token_giver: "the developer portal",
-    api: "Discord's REST API is, when it is not at discord.com",
+    api: "Discord's REST API, if it is not at discord.com",
     example: "rejoinder init --yes --discord-token-env DISCORD_BOT_TOKEN --discord-allow ada_l",
     looks: LOOKS,
     look_up: |http, api_url, token| async move { check(http, api_url, token).await.map(|bot| profile(&bot)) }.boxed(),
@@ -66,13 +66,13 @@ impl Platform for Discord {
 
     fn remarks(&self, config: &Config) -> Vec<String> {
         let mut remarks = remarks_on_people(config, BOTS.key, |key| {
-            format!("write to the bot, and it says the id to put into {key}.allow_from")
+            format!("send the bot a message, and it tells you the id to put into {key}.allow_from")
         });
         for (name, bot) in config.channels.of::<DiscordSection>() {
             if bot.auto_thread && !bot.message_content {
                 remarks.push(format!(
-                    "channels.discord.{name}.message_content is false: in the threads that auto_thread opens, too, the \
-                     agent reads only what mentions it."
+                    "channels.discord.{name}.message_content is false: even in the threads that auto_thread opens, the \
+                     agent reads only messages that mention it."
                 ));
             }
         }
@@ -101,7 +101,7 @@ async fn check(http: &Client, api_url: &Url, token: &SecretString) -> Result<Bot
     })
 }
 
-/// Who it is.
+/// Its name and username.
 fn introduction(bot: &BotProfile) -> String {
     let (name, username) = (printable(&bot.name), printable(&bot.username));
     if name == username { name } else { format!("{name} ({username})") }
@@ -114,16 +114,16 @@ fn profile(bot: &BotProfile) -> Profile {
     Profile { introduction: introduction(bot), advice }
 }
 
-/// What it reads in servers.
+/// Which messages it reads in servers.
 const fn content(reads: Option<bool>) -> &'static str {
     match reads {
-        Some(true) => "Its Message Content intent is on: it reads what is said in the channels that it sees.",
+        Some(true) => "Its Message Content intent is on: it reads all messages in the channels that it sees.",
         Some(false) => {
             "Its Message Content intent is off. Switch it on in the developer portal (\"Bot\", \"Message Content Intent\") \
-             before you start, or set message_content = false: it then reads direct chats, mentions and commands alone."
+             before you start, or set message_content = false: it then reads only direct chats, mentions and commands."
         }
         None => {
-            "Discord did not say whether its Message Content intent is on: look in the developer portal under \"Bot\". \
+            "Discord did not say whether its Message Content intent is on: check in the developer portal under \"Bot\". \
              Without it, set message_content = false."
         }
     }
@@ -142,7 +142,7 @@ async fn look(channel: ChannelId, bot: &DiscordSection, http: &Client) -> Vec<Fi
             vec![Finding::wrong(about, why).so(advice)]
         }
         Err(CheckError::Unreachable(why)) => {
-            let advice = format!("Is this machine online, and channels.{about}.api_url right?");
+            let advice = format!("Check this machine's network and channels.{about}.api_url.");
             vec![Finding::wrong(about, why).so(advice)]
         }
     }
@@ -151,7 +151,7 @@ async fn look(channel: ChannelId, bot: &DiscordSection, http: &Client) -> Vec<Fi
 fn what_it_reads(about: &str, bot: &DiscordSection, known: &BotProfile) -> Option<Finding> {
     let advice = format!(
         "Switch it on in the developer portal (\"Bot\", \"Message Content Intent\") and restart, or set \
-         channels.{about}.message_content = false: it then reads direct chats, mentions and commands alone."
+         channels.{about}.message_content = false: it then reads only direct chats, mentions and commands."
     );
     match known.reads_message_content {
         _ if !bot.message_content => None,
@@ -159,7 +159,7 @@ fn what_it_reads(about: &str, bot: &DiscordSection, known: &BotProfile) -> Optio
         Some(false) => Some(Finding::wrong(about, "the MESSAGE CONTENT INTENT is not switched on").so(advice)),
         None => {
             let what = "Discord did not say whether the MESSAGE CONTENT INTENT is switched on";
-            Some(Finding::warning(about, what).so("Look in the developer portal under \"Bot\"."))
+            Some(Finding::warning(about, what).so("Check in the developer portal under \"Bot\"."))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Accounts on Matrix homeservers.
+//! Matrix: accounts on homeservers.
 
 mod init;
 
@@ -21,7 +21,7 @@ use crate::{
     materials::{Materials, WiringError},
 };
 
-/// How long asking whether an account works may take.
+/// How long checking an account may take.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) struct Matrix;
@@ -49,15 +49,15 @@ impl Platform for Matrix {
     }
 
     fn remarks(&self, config: &Config) -> Vec<String> {
-        // Invitations of strangers are left as they are.
+        // The advice differs from a bot's: the account ignores invitations of strangers, so it cannot tell people their id.
         let mut remarks = remarks_on_people(config, self.section().name, |key| {
             format!("put user ids such as \"@ada:example.org\" into {key}.allow_from")
         });
         for (name, account) in config.channels.of::<MatrixSection>() {
             if account.homeserver.scheme() == "http" && !is_this_machine(&account.homeserver) {
                 remarks.push(format!(
-                    "channels.matrix.{name}.homeserver begins with http://: the password, and all that is said, can be read \
-                     on the way there."
+                    "channels.matrix.{name}.homeserver begins with http://: the password and all messages can be read \
+                     on the way."
                 ));
             }
         }
@@ -78,7 +78,7 @@ fn channel(name: &str) -> ChannelId {
     ChannelId::new("matrix", name)
 }
 
-/// Where what belongs to the device of the account `name` is kept.
+/// Where the device of the account `name` stores its data.
 fn folder(data_dir: &Path, name: &str) -> PathBuf {
     data_dir.join(format!("matrix-{name}"))
 }
@@ -92,7 +92,7 @@ fn is_this_machine(url: &Url) -> bool {
     }
 }
 
-/// Asks a homeserver whether it accepts an account. Nothing is left behind there.
+/// Asks a homeserver whether it accepts an account. Leaves no device behind.
 async fn check(http: &Client, homeserver: &Url, user: &str, login: &Login) -> Result<AccountProfile, CheckError> {
     in_time(Box::pin(rejoinder_matrix::check(http, homeserver, user, login))).await
 }
@@ -108,7 +108,7 @@ async fn in_time<T>(asked: impl Future<Output = Result<T, rejoinder_matrix::Chec
     })
 }
 
-/// Who it is.
+/// Its display name and user id.
 fn introduction(account: &AccountProfile) -> String {
     let user = printable(&account.user);
     match &account.display_name {
@@ -122,17 +122,17 @@ async fn look(name: &str, account: &MatrixSection, patient: Patient<'_>) -> Vec<
     let standing = match in_time(Box::pin(rejoinder_matrix::standing(patient.http, account, &folder))).await {
         Ok(standing) => standing,
         Err(CheckError::Wrong(why)) => {
-            let advice = "docs/matrix.md says what to do, below \"When something is wrong\".";
+            let advice = "See \"When something is wrong\" in docs/matrix.md.";
             return vec![Finding::wrong(about, why).so(advice)];
         }
         Err(CheckError::Unreachable(why)) => {
-            let advice = format!("Is this machine online, and channels.{about}.homeserver right?");
+            let advice = format!("Check this machine's network and channels.{about}.homeserver.");
             return vec![Finding::wrong(about, why).so(advice)];
         }
     };
     let device = match &standing.account.device {
         Some(device) => format!("device {device}"),
-        None => "no device yet: the gateway makes it when it starts".to_owned(),
+        None => "no device yet: the gateway creates it at its first start".to_owned(),
     };
     let mut findings = vec![Finding::ok(&*about, format!("{}, {device}", introduction(&standing.account)))];
     findings.extend(standing.is_signed.map(|is_signed| signed(&about, is_signed)));
@@ -143,8 +143,8 @@ fn signed(about: &str, is_signed: bool) -> Finding {
     if is_signed {
         return Finding::ok(about, "the account has signed its device");
     }
-    let advice = format!("Set channels.{about}.recovery_key and restart: docs/matrix.md, \"Encryption\".");
-    Finding::warning(about, "the account has not signed its device: clients show a warning beside what it says")
+    let advice = format!("Set channels.{about}.recovery_key and restart: see \"Encryption\" in docs/matrix.md.");
+    Finding::warning(about, "the account has not signed its device: clients show a warning beside its messages")
         .so(advice)
 }
 

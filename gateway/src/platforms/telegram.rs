@@ -1,4 +1,4 @@
-//! Telegram bots.
+//! Telegram: bots.
 
 use std::sync::Arc;
 
@@ -34,9 +34,9 @@ static BOTS: Bots = Bots {
     },
     api_url: API_URL,
     token_variable: "TELEGRAM_BOT_TOKEN",
-    token_source: "https://t.me/BotFather gives one for /newbot",
+    token_source: "from https://t.me/BotFather, with /newbot",
     token_giver: "BotFather",
-    api: "the Bot API is, when it is not at api.telegram.org",
+    api: "the Bot API, if it is not at api.telegram.org",
     example: "rejoinder init --yes --telegram-token-env TELEGRAM_BOT_TOKEN --telegram-allow @ada_l",
     looks: LOOKS,
     look_up: |http, api_url, token| {
@@ -65,7 +65,7 @@ impl Platform for Telegram {
             bots.push(Arc::new(rejoinder_telegram::Telegram::new(channel.clone(), section_of, clock, http)));
             let description = match section.posted_to() {
                 Some(webhook) => format!("updates are posted to {}", webhook.url),
-                None => format!("asks {} for updates", section.api_url.host_str().unwrap_or_default()),
+                None => format!("polls {}", section.api_url.host_str().unwrap_or_default()),
             };
             built.told.push(Told::Account { channel, description });
         }
@@ -76,14 +76,14 @@ impl Platform for Telegram {
 
     fn remarks(&self, config: &Config) -> Vec<String> {
         let mut remarks = remarks_on_people(config, BOTS.key, |key| {
-            format!("write to the bot, and it says the id to put into {key}.allow_from")
+            format!("send the bot a message, and it tells you the id to put into {key}.allow_from")
         });
         for (name, bot) in config.channels.of::<TelegramSection>() {
             let path = format!("/telegram/{name}");
             if let Some(webhook) = bot.webhook.as_ref().filter(|webhook| webhook.url.path() != path) {
                 remarks.push(format!(
-                    "channels.telegram.{name}.webhook.url ends with another path than {path}: whatever stands before the \
-                     gateway must lead {} there.",
+                    "channels.telegram.{name}.webhook.url does not have the path {path}: the proxy in front of the \
+                     gateway must forward {} to it.",
                     webhook.url
                 ));
             }
@@ -112,22 +112,22 @@ async fn in_time<T>(asking: impl Future<Output = Result<T, rejoinder_telegram::C
     })
 }
 
-/// Who it is.
+/// Its name, username and link.
 fn introduction(bot: &BotProfile) -> String {
     let (name, username) = (printable(&bot.first_name), printable(&bot.username));
     format!("{name} (@{username}), at https://t.me/{username}")
 }
 
-/// What it sees in groups.
+/// Which messages it sees in groups.
 const fn in_groups(bot: &BotProfile) -> &'static str {
     if !bot.can_join_groups {
-        "It cannot be added to groups; /setjoingroups at BotFather changes that."
+        "It cannot be added to groups; to change that, send /setjoingroups to BotFather."
     } else if bot.can_read_all_group_messages {
-        "In groups it sees every message, since its privacy mode is off. It answers mentions, replies and commands; \
+        "In groups it sees every message, because its privacy mode is off. It answers mentions, replies and commands; \
          group_policy changes that."
     } else {
-        "In groups it sees commands, replies to it and mentions, and nothing else: that is privacy mode. To have it see \
-         everything, say /setprivacy to BotFather and add it to the group again, or make it an administrator."
+        "In groups it sees only commands, mentions and replies to it: its privacy mode is on. To have it see \
+         everything, send /setprivacy to BotFather and add it to the group again, or make it an administrator."
     }
 }
 
@@ -140,7 +140,7 @@ async fn look(channel: ChannelId, bot: &TelegramSection, patient: Patient<'_>) -
             return vec![Finding::wrong(about, why).so(advice)];
         }
         Err(CheckError::Unreachable(why)) => {
-            let advice = format!("Is this machine online, and channels.{about}.api_url right?");
+            let advice = format!("Check this machine's network and channels.{about}.api_url.");
             return vec![Finding::wrong(about, why).so(advice)];
         }
     };
@@ -158,7 +158,7 @@ async fn look(channel: ChannelId, bot: &TelegramSection, patient: Patient<'_>) -
     findings
 }
 
-/// Asks who it is, and where its updates go.
+/// Asks for its profile, and where its updates go.
 async fn ask(bot: &TelegramSection, http: &Client) -> Result<(BotProfile, Posting), CheckError> {
     let (api_url, token) = (&bot.api_url, bot.token.get());
     tokio::try_join!(
@@ -167,36 +167,36 @@ async fn ask(bot: &TelegramSection, http: &Client) -> Result<(BotProfile, Postin
     )
 }
 
-/// Where updates are asked for.
+/// The finding for a bot that polls: a warning if a webhook is set.
 fn polled(about: &str, posting: &Posting) -> Option<Finding> {
     let url = posting.url.as_ref()?;
     let what = format!("a webhook is set, {url}, though channels.{about}.mode is \"polling\"");
     let advice =
-        "The gateway takes it back when it starts. If it is there again, another program uses this token: stop it.";
+        "The gateway deletes it at its start. If it is set again, another program uses this token: stop that program.";
     Some(Finding::warning(about, what).so(advice))
 }
 
-/// Where updates are posted.
+/// The finding for a bot whose updates are posted to the gateway.
 fn posted(about: &str, ours: &Url, posting: &Posting, is_running: bool) -> Finding {
     let waiting = match posting.pending {
-        0 => "no update waits".to_owned(),
-        1 => "one update waits".to_owned(),
-        pending => format!("{pending} updates wait"),
+        0 => "no update is waiting".to_owned(),
+        1 => "one update is waiting".to_owned(),
+        pending => format!("{pending} updates are waiting"),
     };
     match (&posting.url, &posting.last_error) {
-        (None, _) if is_running => Finding::warning(about, "no webhook is set, though a gateway runs")
-            .so("Its log says why; it tries again and again."),
+        (None, _) if is_running => Finding::warning(about, "no webhook is set, though a gateway is running")
+            .so("See its log for the reason; it keeps retrying."),
         (None, _) => Finding::ok(about, "no webhook is set yet: the gateway sets it when it starts"),
         (Some(url), _) if url != ours.as_str() => {
-            let advice = "The gateway sets it anew. If it changes back, another program uses this token: stop it.";
-            Finding::warning(about, format!("Telegram posts updates to {url}, and not to {ours}")).so(advice)
+            let advice = "The gateway sets it again. If it changes back, another program uses this token: stop it.";
+            Finding::warning(about, format!("Telegram posts updates to {url} instead of {ours}")).so(advice)
         }
         (Some(url), Some((why, at))) if posting.pending > 0 => {
             let what = format!("Telegram cannot reach {url}: {why} (at {}; {waiting})", rfc3339(*at));
             let advice = if is_running {
-                "Look at what stands before the gateway: the name, the certificate, the port, the path."
+                "Check the proxy in front of the gateway: host name, certificate, port and path."
             } else {
-                "No gateway runs: start it. Telegram keeps what it could not post for a day."
+                "No gateway is running: start it. Telegram keeps undelivered updates for a day."
             };
             Finding::wrong(about, what).so(advice)
         }

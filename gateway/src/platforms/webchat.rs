@@ -55,7 +55,7 @@ impl Platform for Webchat {
         let remark = |(name, _)| {
             format!(
                 "server.listen is {listen}, and channels.webchat.{name} is open to this machine only: callers from \
-                 elsewhere are refused. Set access = \"token\" to let them in."
+                 other machines are rejected. Set access = \"token\" to let them in."
             )
         };
         closed.map(remark).collect()

@@ -49,7 +49,7 @@ impl Platform for Webhook {
         }
         built.channels = hooks.iter().map(|hook| Arc::clone(hook) as Arc<dyn ChannelAdapter>).collect();
         let (public_url, clock) = (server.public_url.clone(), Arc::clone(materials.clock));
-        // Also where no hook is configured any more: the results of former ones are read here.
+        // Served even when no hook is configured: callers of former hooks can still read their results.
         built.routes = Some(Box::new(move |intakes: &Intakes| {
             let intakes = Arc::clone(intakes);
             let intake = Box::new(move |channel: &ChannelId| intakes(channel));

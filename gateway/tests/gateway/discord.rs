@@ -1,4 +1,4 @@
-//! Discord applications as the gateway wires them. How a bot behaves is tested elsewhere.
+//! Discord channels in the gateway. The tests of `rejoinder-discord` cover the bot's behaviour.
 
 use rejoinder_discord_server::DiscordServer;
 use reqwest::StatusCode;
@@ -11,7 +11,7 @@ pub(crate) fn section(server: &DiscordServer, token: &str, more: &str) -> String
     format!("[channels.discord.main]\ntoken = \"{token}\"\napi_url = \"{api}\"\npace = \"server\"\n{more}\n")
 }
 
-/// How the application is doing, as `/readyz` has it.
+/// The status of `/readyz`, and its entry for the application.
 async fn readiness(gateway: &TestGateway) -> (StatusCode, Value) {
     let response = gateway.get("/readyz").send().await.unwrap();
     let status = response.status();
@@ -19,7 +19,7 @@ async fn readiness(gateway: &TestGateway) -> (StatusCode, Value) {
     (status, channels.into_iter().find(|channel| channel["channel"] == "discord.main").unwrap())
 }
 
-/// Waits until `/readyz` names a problem of the application.
+/// Waits until `/readyz` reports a problem of the application; returns the status and the problem.
 pub(crate) async fn problem(gateway: &TestGateway) -> (StatusCode, String) {
     let naming = async {
         loop {
@@ -30,7 +30,7 @@ pub(crate) async fn problem(gateway: &TestGateway) -> (StatusCode, String) {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, naming).await.expect("a problem is named")
+    tokio::time::timeout(PATIENCE, naming).await.expect("/readyz reports a problem")
 }
 
 /// N1.

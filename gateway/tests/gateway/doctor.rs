@@ -1,4 +1,4 @@
-//! `rejoinder doctor`, as the binary, beside gateways of this process and none.
+//! Runs the binary's `rejoinder doctor`, with and without a gateway in this process.
 
 mod agents;
 mod bots;
@@ -12,19 +12,19 @@ use tokio::process::Command;
 
 use crate::support::TestGateway;
 
-/// What the doctor said.
+/// A run of `rejoinder doctor`.
 struct Visit {
     code: Option<i32>,
     findings: Vec<Value>,
 }
 
 impl Visit {
-    /// Of the configuration `rejoinder.toml` in `folder`, which is the data directory too.
+    /// Checks the configuration `rejoinder.toml` in `folder`, which is also the data directory.
     async fn to(folder: &Path) -> Self {
         Self::with(folder, &[]).await
     }
 
-    /// Of a gateway that runs.
+    /// Checks a running gateway.
     async fn of(gateway: &TestGateway) -> Self {
         let address = gateway.address.to_string();
         Self::with(gateway.data.path(), &[("REJOINDER__SERVER__LISTEN", &address)]).await
@@ -37,7 +37,7 @@ impl Visit {
         Self { code, findings: visit["findings"].as_array().unwrap().clone() }
     }
 
-    /// All that was found about somebody: each verdict with what was found and what is to be done.
+    /// The findings about `about`: each verdict with what was found and the advice.
     fn about(&self, about: &str) -> Vec<(&str, String)> {
         let findings = self.findings.iter().filter(|finding| finding["about"] == about);
         let told = findings.map(|finding| {
@@ -47,7 +47,7 @@ impl Visit {
         told.collect()
     }
 
-    /// Whether something with all of `words` was found about somebody.
+    /// Whether there is a finding about `about` with this verdict and all of `words`.
     fn found(&self, about: &str, verdict: &str, words: &[&str]) -> bool {
         let is_it = |(its, what): &(&str, String)| *its == verdict && words.iter().all(|word| what.contains(word));
         self.about(about).iter().any(is_it)
@@ -59,7 +59,7 @@ impl Visit {
     }
 }
 
-/// Its exit code, what it printed, and what it complained of.
+/// Runs `rejoinder doctor`; returns its exit code, standard output and standard error.
 async fn run(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rejoinder"));
     command.args(["doctor", "--config", "rejoinder.toml"]).args(arguments).current_dir(folder).stdin(Stdio::null());
@@ -69,13 +69,13 @@ async fn run(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> (
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// A folder with this configuration, for a gateway that listens on a free port.
+/// A folder with this configuration; its gateway would listen on a free port.
 async fn folder(config: &str) -> TempDir {
     let address = nobody().await;
     folder_with(&format!("[server]\nlisten = \"{address}\"\n{config}"))
 }
 
-/// A folder with this configuration, as private as a data directory should be.
+/// A folder with this configuration and mode 700, as a data directory should have.
 fn folder_with(config: &str) -> TempDir {
     let private = Permissions::from_mode(0o700);
     let folder = tempfile::Builder::new().permissions(private).tempdir().unwrap();
@@ -83,7 +83,7 @@ fn folder_with(config: &str) -> TempDir {
     folder
 }
 
-/// An address at which nobody listens.
+/// An address where nothing listens.
 async fn nobody() -> std::net::SocketAddr {
     tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
 }

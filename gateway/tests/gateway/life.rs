@@ -22,7 +22,7 @@ async fn a_running_turn_may_end_while_the_gateway_stops() {
     assert_eq!((&answer["status"], &answer["reply"]), (&"answered".into(), &"you said: hello".into()));
 }
 
-/// Whoever waits at the end of the drain is told where the answer will be; it is there after the next start.
+/// A caller that still waits at the end of the drain gets the result's URL, which has the answer after the next start.
 #[tokio::test]
 async fn a_turn_that_outlives_the_drain_is_answered_after_the_next_start() {
     let (agent, _never, started) = Echo::held();
@@ -54,7 +54,7 @@ async fn nothing_is_taken_in_while_it_stops() {
 
     gateway.begins_to_stop();
     let refused = tokio::time::timeout(PATIENCE, async {
-        // The listener closes a moment later.
+        // The listener may close a moment later.
         while gateway.http.get(gateway.url("/healthz")).header("connection", "close").send().await.is_ok() {
             tokio::task::yield_now().await;
         }

@@ -1,4 +1,4 @@
-//! A gateway to test with.
+//! A gateway for tests.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-/// How long anything may take before the test has failed.
+/// How long a step may take before the test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) const ADMIN_TOKEN: &str = "admin-token";
@@ -30,9 +30,9 @@ token = "hook-token"
 kind = "front-desk"
 "#;
 
-/// An agent that says a text back, once it is let.
+/// An agent that repeats the text, at once or when it is released.
 pub(crate) struct Echo {
-    /// Runs wait for a permit of this, when it is there.
+    /// If set, each run waits for a permit of it.
     pub(crate) release: Option<Arc<Notify>>,
     pub(crate) started: Arc<Notify>,
 }
@@ -59,7 +59,7 @@ impl AgentRuntime for Echo {
         if let Some(release) = &self.release {
             release.notified().await;
         }
-        assert!(turn.text != "panic", "the agent was told to panic");
+        assert!(turn.text != "panic", "the text asks for a panic");
         Ok(Outcome::Reply(Reply::text(format!("you said: {}", turn.text))))
     }
 }
@@ -87,7 +87,7 @@ impl TestGateway {
         gateway
     }
 
-    /// One that may never become ready.
+    /// Starts a gateway without waiting until it is ready.
     pub(crate) async fn begun(data: TempDir, agent: Echo, config: &str) -> Self {
         let path = data.path().join("rejoinder.toml");
         std::fs::write(&path, format!("{CONFIG}\n{config}")).unwrap();
@@ -103,7 +103,7 @@ impl TestGateway {
         Self { address, data, http: http.build().unwrap(), shutdown, running }
     }
 
-    /// Asks until it is ready.
+    /// Waits until `/readyz` succeeds.
     async fn is_ready(&self) {
         let asking = async {
             loop {
@@ -129,7 +129,7 @@ impl TestGateway {
         self.http.post(self.url(&format!("/hooks/{hook}"))).bearer_auth(HOOK_TOKEN).json(&body)
     }
 
-    /// Has a turn answered; its id.
+    /// Asks a hook, expects an answer, and returns the turn's id.
     pub(crate) async fn answered(&self, hook: &str, message: &str) -> String {
         let response = self.ask(hook, message).send().await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
@@ -141,12 +141,12 @@ impl TestGateway {
         (response.status(), json_of(response).await)
     }
 
-    /// Begins a soft shutdown.
+    /// Starts a graceful shutdown.
     pub(crate) fn begins_to_stop(&self) {
         self.shutdown.cancel();
     }
 
-    /// Waits for the end; what is left is the data.
+    /// Stops the gateway, and returns its data directory.
     pub(crate) async fn stopped(self) -> TempDir {
         self.shutdown.cancel();
         tokio::time::timeout(PATIENCE, self.running).await.expect("the gateway ends").unwrap().unwrap();
@@ -155,10 +155,10 @@ impl TestGateway {
 }
 
 pub(crate) async fn json_of(response: Response) -> Value {
-    response.json().await.expect("an answer in JSON")
+    response.json().await.expect("the response is JSON")
 }
 
-/// Checks that a response is a problem document of this status, and gives its detail.
+/// Asserts that a response is a problem document with this status, and returns its detail.
 pub(crate) async fn problem(response: Response, status: StatusCode) -> String {
     assert_eq!(response.status(), status);
     assert_eq!(response.headers()["content-type"], "application/problem+json");

@@ -1,5 +1,5 @@
-//! Telegram bots as the gateway wires them, before a Bot API that knows four methods. How a bot behaves is tested
-//! elsewhere.
+//! Telegram channels in the gateway, with a fake Bot API of a few methods. The tests of `rejoinder-telegram` cover the
+//! bot's behaviour.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use crate::support::{Echo, PATIENCE, TestGateway, json_of};
 
 const SECRET: &str = "of-the-webhook";
 
-/// What was called, and with what.
+/// The calls so far: methods and parameters.
 #[derive(Default)]
 struct Calls {
     seen: Mutex<Vec<(String, Value)>>,
@@ -20,7 +20,7 @@ struct Calls {
 }
 
 impl Calls {
-    /// Waits for a call of this method; its parameters.
+    /// Waits for a call of this method, and returns its parameters.
     async fn of(&self, method: &str) -> Value {
         let looking = async {
             loop {
@@ -36,7 +36,7 @@ impl Calls {
     }
 }
 
-/// A Bot API that takes `token`; its address, and what it is asked.
+/// Starts a fake Bot API that accepts `token`; returns its URL and its calls.
 async fn bot_api(token: &'static str) -> (String, Arc<Calls>) {
     let calls = Arc::<Calls>::default();
     let answer = async move |State(calls): State<Arc<Calls>>, uri: Uri, body: Bytes| {

@@ -1,13 +1,13 @@
-//! The fallback ladder, and the end of it.
+//! Climbing the fallback ladder, and giving up.
 
 use super::{Climb, Effect, Obligation, State, Work, decision::Step};
 use crate::{Body, Cause, End, Rung, Via};
 
-/// The template that says that the rest of an answer could not be sent.
+/// The template that says that the rest of an answer could not be sent: `guard.templates.cut_off`.
 const CUT_OFF: &str = "cut_off";
 
 impl Obligation {
-    /// Takes the next rung for what was the first cause.
+    /// Takes the next rung. The first cause of the climb selects the rungs, also when later rungs fail.
     pub(super) fn climb(&mut self, cause: Cause, why: &str, step: &mut Step<'_>) {
         let climb = self.climb.get_or_insert_with(|| Climb { cause, why: why.to_owned(), next: 0 });
         let cause = climb.cause;
@@ -15,7 +15,7 @@ impl Obligation {
             let reason = if climb.next == 0 {
                 format!("{cause}: {why}; the ladder has no rung for it")
             } else {
-                format!("{cause}: {}; every rung was tried, the last: {why}", climb.why)
+                format!("{cause}: {}; every rung failed, the last with: {why}", climb.why)
             };
             return self.give_up(reason, step);
         };
@@ -43,7 +43,7 @@ impl Obligation {
         self.put_forward(body, Via::Fallback { cause, rung }, rank, step);
     }
 
-    /// Says that an answer stopped in the middle. After that there is no rung left.
+    /// Claims the template that says that an answer was cut off. No rung is left after it.
     pub(super) fn say_that_it_was_cut(&mut self, why: &str, step: &mut Step<'_>) {
         let cause = self.climb.as_ref().map_or(Cause::Refused, |climb| climb.cause);
         self.climb = Some(Climb { cause, why: why.to_owned(), next: usize::MAX });
@@ -51,7 +51,7 @@ impl Obligation {
         self.put_forward(Body::Say(CUT_OFF.to_owned()), Via::Fallback { cause, rung }, End::Failure, step);
     }
 
-    /// There is no way left: the turn becomes a dead letter.
+    /// Makes the turn a dead letter.
     pub(super) fn give_up(&mut self, reason: String, step: &mut Step<'_>) {
         self.stop_work(step);
         if let Some(pending) = self.pending.take() {

@@ -1,4 +1,4 @@
-//! The race of the ends, and what the winner puts forward.
+//! The race between ends, and the signal that the winner claims.
 
 use super::{
     Effect, Late, Obligation, Settlement, State, Work,
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Obligation {
-    /// One of the racing ends has come: it wins, waits, or is suppressed.
+    /// Enters an end into the race: it wins, waits, or is suppressed.
     pub(super) fn end(&mut self, candidate: Candidate, step: &mut Step<'_>) {
         let (signal, via, rank, attempted) = match &self.state {
             State::Open | State::Deferred => return self.proceed(candidate, step),
@@ -31,7 +31,7 @@ impl Obligation {
             Race::Waits => self.wait_for_result(candidate, step),
             Race::Loses => {
                 let reason = format!("lost to the {} that was already claimed", describe(signal, via));
-                // Two promises are one debt: due when the agent says.
+                // Two deferrals make one debt, due when the agent says.
                 if let (End::Deferral, Candidate::Outcome(Judged::Defer { due, .. })) = (rank, &candidate) {
                     self.promised = Some(within_bounds(*due, step));
                     self.taken_back += 1;
@@ -48,12 +48,12 @@ impl Obligation {
             None => (candidate, None),
         };
         if let Some(loses) = loses {
-            loses.suppress("lost to an end that waits for the result of an attempt".to_owned(), step);
+            loses.suppress("lost to another end that waits for the result of an attempt".to_owned(), step);
         }
         self.pending = Some(waits);
     }
 
-    /// Carries out an end that nothing stands against.
+    /// Carries out an end that has no rival.
     pub(super) fn proceed(&mut self, candidate: Candidate, step: &mut Step<'_>) {
         match candidate {
             Candidate::Sent(reply) => self.put_forward(Body::Reply(reply), Via::AgentSend, End::Outcome, step),
@@ -64,7 +64,7 @@ impl Obligation {
                 self.put_forward(Body::React(emoji), self.answer_via(), End::Outcome, step);
             }
             Candidate::Outcome(Judged::Defer { note, due }) if self.deferrals < step.policy.max_deferrals => {
-                // The run that was to end in a promise did what it was given the turn for.
+                // A run that ends in a deferral does not count towards `max_runs`.
                 self.taken_back += 1;
                 self.defer(note, within_bounds(due, step), step);
             }
@@ -77,7 +77,7 @@ impl Obligation {
         }
     }
 
-    /// There is no answer: the ladder where one is owed, else silence.
+    /// Ends a run without an answer: climbs the ladder if one is owed, else settles as silence.
     fn fall_back(&mut self, cause: Cause, why: String, step: &mut Step<'_>) {
         if self.is_owed() {
             self.climb(cause, &why, step);
@@ -86,12 +86,12 @@ impl Obligation {
         }
     }
 
-    /// Whether silence would break a promise: the turn was directed at the agent, or a deferral was shown.
+    /// Whether an answer is owed: the turn was directed at the agent, or a deferral was delivered.
     pub(super) fn is_owed(&self) -> bool {
         self.owed == Expectation::Answer || self.debt.is_some()
     }
 
-    /// An answer by the agent that the ladder handed the turn to is the ladder's.
+    /// An answer from the agent of a handoff counts as a fallback.
     fn answer_via(&self) -> Via {
         match (&self.climb, &self.handoff) {
             (Some(climb), Some(agent)) if self.runs > 0 => {
@@ -126,13 +126,13 @@ impl Obligation {
         self.put_forward(Body::Defer { note, due }, Via::Deferral, End::Deferral, step);
     }
 
-    /// Takes back the claim on its way, of which no part was or will be seen.
+    /// Withdraws the claim in flight: no further attempt on it may begin.
     pub(super) fn withdraw(&mut self, step: &mut Step<'_>) {
         step.emit(Effect::Withdraw { claim: self.claims });
         self.reopen();
     }
 
-    /// No claim is on its way any more.
+    /// Returns to the state without a claim in flight.
     pub(super) fn reopen(&mut self) {
         self.promised = None;
         self.state = if self.debt.is_some() { State::Deferred } else { State::Open };
@@ -180,7 +180,7 @@ impl Obligation {
         self.state = State::Merged { into };
     }
 
-    /// An end that came after the signal.
+    /// Handles an end that came after the turn was decided: suppresses it, or sends it as the late answer.
     pub(super) fn too_late(&mut self, candidate: Candidate, step: &mut Step<'_>) {
         let after_words_of_ours = matches!(
             &self.state,

@@ -1,4 +1,4 @@
-//! What the platform said about a claim.
+//! Results of attempts on a claim.
 
 use super::{
     Debt, Effect, Late, Obligation, Settlement, State, Work,
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{Cause, End, LateAnswer, OnUnknown, SignalKind, Via};
 
-/// The claim that is on its way.
+/// The claim in flight.
 struct InFlight {
     signal: SignalKind,
     via: Via,
@@ -16,14 +16,14 @@ struct InFlight {
 }
 
 impl InFlight {
-    /// Whether a part of an answer was seen, and the rest will not be. A deferral is none.
+    /// Whether a failure now cuts an answer short: a part of it was seen. A deferral is no answer.
     fn is_cut(&self) -> bool {
         self.partly && self.signal != SignalKind::Deferral
     }
 }
 
 impl Obligation {
-    /// The claim that is on its way, when `claim` is it.
+    /// The claim in flight, if its number is `claim`.
     fn in_flight(&self, claim: u32) -> Option<InFlight> {
         match &self.state {
             State::Claimed { signal, via, resent, partly, .. } if claim == self.claims => {
@@ -47,8 +47,8 @@ impl Obligation {
 
     pub(super) fn not_sent(&mut self, claim: u32, step: &mut Step<'_>) {
         let State::Claimed { attempted, rank, resent, .. } = &mut self.state else { return };
-        // An earlier attempt may have been seen: the platform will say which message it is, or nobody can. Then a
-        // deferral holds nothing better up.
+        // A claim whose earlier attempt is in doubt may have been seen, so it is not replaced. Two exceptions: a deferral
+        // that may show twice must not delay a better end, and a cancelled claim is not sent again.
         let is_lost_deferral = *rank == End::Deferral && *resent;
         let is_called_off = self.cancelled_by.is_some();
         if claim != self.claims || (self.in_doubt && !is_lost_deferral && !is_called_off) {
@@ -87,7 +87,7 @@ impl Obligation {
 
     pub(super) fn refused(&mut self, claim: u32, reason: String, step: &mut Step<'_>) {
         match self.in_flight(claim) {
-            // Where a resend cannot show twice, its refusal says that nothing was accepted before.
+            // Where a resend cannot show twice, its refusal proves that no earlier attempt was accepted.
             Some(in_flight) if in_flight.is_cut() => self.cut_short(&reason, step),
             Some(in_flight) => self.not_delivered(&in_flight, in_flight.resent, reason, step),
             None => self.late_failed(claim, reason, step),
@@ -112,8 +112,7 @@ impl Obligation {
         }
     }
 
-    /// The claim will not be delivered, or not again: something else has to be, unless this may have
-    /// been seen.
+    /// The claim is not sent again. Something else replaces it, unless it may have been seen.
     fn not_delivered(&mut self, in_flight: &InFlight, may_be_seen: bool, reason: String, step: &mut Step<'_>) {
         self.reopen();
         if let Some(by) = self.cancelled_by.take() {
@@ -127,7 +126,7 @@ impl Obligation {
             return self.proceed(pending, step);
         }
         if self.work != Work::Idle && (is_deferral || in_flight.via == Via::AgentSend) {
-            // Its place in line was taken up while the claim was on its way.
+            // `recovered` did not queue the turn while the agent's own send was in flight.
             if self.work == Work::Waiting && !is_deferral {
                 step.emit(Effect::RunAgain);
             }
@@ -140,24 +139,24 @@ impl Obligation {
         }
     }
 
-    /// The person has seen a part of the claim, and the rest will not be delivered: they are told so.
+    /// Tells the person that the rest of an answer is missing, unless another answer waits.
     fn cut_short(&mut self, reason: &str, step: &mut Step<'_>) {
         self.reopen();
         if let Some(by) = self.cancelled_by.take() {
             return self.settle(Settlement::Cancelled { by });
         }
-        // What was shown before became the part that was seen.
+        // The deferral or draft was edited into the part that was seen.
         (self.debt, self.draft) = (None, None);
         self.reopen();
         match self.pending.take() {
             Some(pending) if pending.is_answer() => return self.proceed(pending, step),
-            Some(pending) => pending.suppress("a part of another answer was seen before".to_owned(), step),
+            Some(pending) => pending.suppress("a part of an earlier answer was already seen".to_owned(), step),
             None => {}
         }
         self.say_that_it_was_cut(reason, step);
     }
 
-    /// Whether the end that waits may be sent although the claim before it may have been seen.
+    /// Whether the pending answer may be sent although the fallback in flight may have been seen.
     fn may_follow_unseen(&self, in_flight: &InFlight, step: &Step<'_>) -> bool {
         matches!(in_flight.via, Via::Fallback { .. })
             && self.pending.as_ref().is_some_and(Candidate::is_answer)
@@ -189,19 +188,19 @@ impl Obligation {
             );
         }
         if hold && in_flight.is_cut() {
-            return self.cut_short("the platform may or may not have accepted the next part; held for a person", step);
+            return self.cut_short("the platform may or may not have accepted the next part; held for review", step);
         }
         if hold {
-            return self.give_up("the platform may or may not have accepted it; held for a person".to_owned(), step);
+            return self.give_up("the platform may or may not have accepted it; held for review".to_owned(), step);
         }
         if let State::Claimed { resent, attempted, .. } = &mut self.state {
-            // A deferral that may have been seen holds up nothing better while it waits to be sent again.
+            // A deferral that waits to be resent must not delay a better end.
             (*resent, *attempted) = (true, !is_deferral);
         }
         step.emit(Effect::Resend { claim, labelled: step.policy.on_unknown == OnUnknown::Label });
     }
 
-    /// Whether `claim` is the late answer, and it is on its way.
+    /// Whether `claim` is the late answer and is in flight.
     fn is_late_in_flight(&self, claim: u32) -> bool {
         self.late == Some(Late::Sending) && claim == self.claims
     }

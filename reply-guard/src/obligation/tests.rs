@@ -1,4 +1,4 @@
-//! Every rule of the promise, one event at a time. `tests/model.rs` tries them in every order.
+//! Every rule of the guard, one event at a time. `tests/model` tries the events in every order.
 
 mod deferrals;
 mod drafts;
@@ -17,7 +17,7 @@ use crate::{Body, End, Ladder, LateAnswer, OnUnknown, Reply, Rung, Signal, Signa
 const SOFT: i64 = 20;
 const HARD: i64 = 600;
 
-/// A turn that is put through events; times are seconds after it was accepted.
+/// A turn under test. Times are seconds after it was accepted.
 struct Turn {
     obligation: Obligation,
     policy: Policy,
@@ -180,7 +180,7 @@ impl Turn {
         self.obligation.wake_at().map(|at| at.as_millis() / 1000)
     }
 
-    /// What settled it.
+    /// The signal that settled it.
     fn signal(&self) -> (SignalKind, &Via) {
         match self.obligation.state() {
             State::Settled(Settlement::Signal { signal, via, .. }) => (*signal, via),
@@ -189,7 +189,7 @@ impl Turn {
     }
 }
 
-/// An effect in a few words.
+/// An effect as a short text.
 fn told(effect: &Effect) -> String {
     match effect {
         Effect::Send(cleared) => {

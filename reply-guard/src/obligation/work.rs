@@ -4,7 +4,7 @@ use super::{Effect, Obligation, State, Work, candidate::Candidate, decision::Ste
 use crate::{Cause, End, Timestamp};
 
 impl Obligation {
-    /// Whether the person has not seen an answer, and none is on its way.
+    /// Whether the turn still needs an answer: it has not ended, and at most a deferral was claimed.
     pub(super) fn is_undecided(&self) -> bool {
         match &self.state {
             State::Open | State::Deferred => true,
@@ -13,13 +13,13 @@ impl Obligation {
         }
     }
 
-    /// Whether the turn was handed to another agent, and that one has not begun: what ends now is the
-    /// run before.
+    /// Whether the turn was handed to another agent that has not begun. An end that comes now belongs to the
+    /// previous run.
     fn is_between_agents(&self) -> bool {
         self.work == Work::Waiting && self.handoff.is_some() && self.runs == 0
     }
 
-    /// A run has ended, or there will be none.
+    /// Handles the end of a run, or a run that could not be started.
     pub(super) fn run_ended(&mut self, candidate: Candidate, step: &mut Step<'_>) {
         if self.is_between_agents() && !candidate.is_answer() {
             return candidate.suppress("the turn was already handed to another agent".to_owned(), step);
@@ -35,14 +35,14 @@ impl Obligation {
         }
         if !self.may_run_again(step) {
             self.work = Work::Idle;
-            let why = format!("given to the agent {} times without an end", self.runs);
+            let why = format!("no answer after run {}", self.runs);
             return self.end(Candidate::Failed { cause: Cause::Error, why }, step);
         }
         self.runs += 1;
         self.work = Work::Running;
         let hard_at = step.now + step.policy.hard_deadline;
         self.hard_at = Some(hard_at);
-        // A debt does not fall due in the middle of the run that is to pay it.
+        // A debt must not fall due during the run that pays it.
         let debt = self.debt.as_mut().map(|debt| &mut debt.due);
         for due in debt.into_iter().chain(&mut self.promised) {
             *due = hard_at.max(*due);
@@ -50,12 +50,12 @@ impl Obligation {
         step.emit(Effect::Run { agent: self.handoff.clone(), attempt: self.runs });
     }
 
-    /// Whether the current agent may be given the turn once more.
+    /// Whether `max_runs` allows the current agent another run.
     const fn may_run_again(&self, step: &Step<'_>) -> bool {
         self.runs.saturating_sub(self.taken_back) < step.policy.max_runs
     }
 
-    /// The run in flight was ended because the gateway stops.
+    /// The run in flight was stopped by a clean shutdown.
     pub(super) fn taken_back(&mut self, step: &mut Step<'_>) {
         if self.work == Work::Running {
             self.taken_back += 1;
@@ -73,7 +73,7 @@ impl Obligation {
             self.work = Work::Idle;
         } else {
             self.work = Work::Waiting;
-            // While what it sent itself is on its way, its place in line depends on the result.
+            // While the agent's own send is in flight, its result decides whether the turn runs again.
             if self.is_waiting() {
                 step.emit(Effect::RunAgain);
             }
@@ -114,12 +114,12 @@ impl Obligation {
                     }
                     step.emit(Effect::RunAgain);
                 }
-                // Its run comes, however long it has to wait for it.
+                // No deadline applies while it waits for its run.
                 Work::Waiting => {}
                 Work::Running if may_defer => self.defer(None, answer_by, step),
                 Work::Idle | Work::Running => {
                     self.stop_work(step);
-                    self.time_out("the debt of the deferral fell due", step);
+                    self.time_out("the debt fell due", step);
                 }
             },
             _ => {}

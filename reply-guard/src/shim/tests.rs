@@ -139,7 +139,7 @@ fn leading_reasoning_is_not_a_reply() {
     assert_eq!(normalise("<think>NO_REPLY</think>"), Normal::Empty);
 }
 
-/// A7: what the templates of DeepSeek and Qwen give when the server takes no reasoning out.
+/// A7: the output of the chat templates of DeepSeek and Qwen when the server removes no reasoning.
 #[test]
 fn a_thought_without_a_beginning_is_not_shown() {
     for said in [
@@ -250,7 +250,7 @@ fn a_long_text_is_filtered_in_linear_time() {
     assert_eq!(normalise(&"a</think>".repeat(100_000)), Normal::Empty);
 }
 
-/// The rules again, on whole words instead of characters. `<no-reply/>` stands free in what is tried.
+/// The same rules on whole words instead of characters. Inputs must have white space around `<no-reply/>`.
 fn by_words(whole: &str) -> String {
     struct Word<'a> {
         gap: &'a str,
@@ -368,7 +368,7 @@ proptest! {
         }
     }
 
-    /// What stands in quotes, or after a beginning, is talk.
+    /// A closing tag in quotes or after an opening tag is ordinary text.
     #[test]
     fn no_end_of_a_thought_is_left(whole in glued()) {
         if let Normal::Text(shown) = normalise(&whole) {

@@ -1,5 +1,5 @@
-//! The promise, checked exhaustively: every order in which an agent, a clock, a person, a crash and a
-//! platform that delivers, refuses, loses and repeats can meet, within small bounds.
+//! An exhaustive check of the promise: every order of what an agent, a clock, a person, a crash and a platform
+//! (which delivers, refuses, loses and repeats) can do, within small bounds.
 
 mod world;
 
@@ -59,11 +59,11 @@ fn laddered(rungs: &[Rung]) -> World {
 
 fn holds(world: World) {
     let checker = world.checker().threads(2).spawn_dfs().join();
-    println!("{} moments, at most {} steps", checker.unique_state_count(), checker.max_depth());
+    println!("{} states, at most {} steps", checker.unique_state_count(), checker.max_depth());
     checker.assert_properties();
 }
 
-/// The checker finds a way in which `bug` breaks the property.
+/// The checker finds an order of events in which `bug` breaks the property.
 fn breaks(property: &'static str, bug: Bug, world: World) {
     let found = HasDiscoveries::AnyOf([property].into());
     let checker = World { bug: Some(bug), ..world }.checker().finish_when(found).spawn_bfs().join();
@@ -177,7 +177,7 @@ fn a_draft_without_a_row_is_found() {
 /// B1, D3.
 #[test]
 fn a_turn_that_is_given_up_while_it_waits_is_found() {
-    breaks("whoever waits is not given up", Bug::GivesUpWhoWaits, World { mishaps: 0, ..world() });
+    breaks("a waiting turn is not given up", Bug::GivesUpWhoWaits, World { mishaps: 0, ..world() });
 }
 
 /// K6.

@@ -1,4 +1,4 @@
-//! serenity connects, leaves and comes back.
+//! serenity connects, leaves and reconnects.
 
 use std::collections::HashSet;
 
@@ -123,7 +123,7 @@ async fn a_client_that_asks_for_a_privileged_intent_without_having_it_is_sent_aw
     let _judge = Judge::connects_with(&server, GatewayIntents::all()).await;
 
     let refused = async || Some(server.sessions().await.refused_with).filter(|codes| !codes.is_empty());
-    assert_eq!(server.until("it is sent away", refused).await, [4014]);
+    assert_eq!(server.until("the close code", refused).await, [4014]);
 }
 
 #[tokio::test]

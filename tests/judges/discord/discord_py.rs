@@ -1,4 +1,4 @@
-//! discord.py, the most used client library, holds a conversation with the server.
+//! discord.py, the most popular client library, has a conversation with the server.
 
 use std::{path::Path, process::Stdio};
 
@@ -44,7 +44,7 @@ async fn discord_py_holds_a_conversation() {
         let mut files = server.visible(&channel).await.into_iter().filter(|message| message.ours);
         files.find_map(|message| message.attachments.first().cloned())
     };
-    let file = server.until("the file comes back", sent_back).await;
+    let file = server.until("the returned file", sent_back).await;
     assert_eq!((file.name.as_str(), file.size), ("back.txt", 5));
 
     let message = ada.says(&channel, "thread").await;
@@ -56,6 +56,6 @@ async fn discord_py_holds_a_conversation() {
     assert_eq!(server.until_said(&ada.direct().await, 1).await, ["Forbidden 50013"]);
 
     ada.dm("bye").await;
-    let status = judge.wait().await.expect("it ends");
+    let status = judge.wait().await.expect("discord.py ends");
     assert!(status.success(), "discord.py ended with {status}");
 }

@@ -1,4 +1,4 @@
-//! What the gateway of an adapter's test is set to.
+//! The settings of the gateway in an adapter's test.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -7,19 +7,19 @@ use std::{
 
 use rejoinder_core::{Cause, ChannelId, ChatKind, Ladder, Policies, Policy, Question, Rung, Settings, Words};
 
-/// What is said to a silent agent's question in a direct chat. In a group there is a question with choices.
+/// The text sent when the agent is silent in a direct chat. In a group a question with choices is sent.
 pub const SILENT: &str = "I have nothing to say to that.";
-/// What is said when an agent fails, or a platform refuses its answer.
+/// The text sent when the agent fails, or the platform refuses its answer.
 pub const FAILED: &str = "Sorry.";
-/// What is said to what cannot be read.
+/// The text sent when a message cannot be read.
 pub const CANNOT_READ: &str = "I could not read that.";
-/// What stands before what may be a second copy.
+/// The label before a message that may be a second copy.
 pub const LABEL: &str = "(This may be a second copy.)";
-/// What `/help` says.
+/// The answer to `/help`.
 pub const HELP: &str = "Ask me.";
 
-/// Settings of a gateway with one channel, which is told of reactions and open to everybody, and an agent `main`.
-/// Policies are `policy` with a ladder.
+/// Settings of a gateway with an agent `main` and one channel, which is open to everyone and reports reactions. The
+/// policies are `policy` with a ladder.
 #[must_use]
 pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
     let with_ladder = |silent: Rung| {

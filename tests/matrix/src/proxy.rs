@@ -1,4 +1,4 @@
-//! A way to the homeserver on which everything can go wrong.
+//! A proxy in front of the homeserver that fails on demand.
 
 use std::{
     io,
@@ -24,52 +24,51 @@ use tokio::{
 
 use crate::{PATIENCE, client};
 
-/// The largest body that is passed on.
+/// The largest body that is forwarded, in bytes.
 const MOST: usize = 64 << 20;
 
-/// What goes wrong with a call.
+/// How a call fails.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// It is not passed on; this is the answer.
+    /// Not forwarded; this is the response.
     Answer {
-        /// The status.
+        /// The HTTP status.
         status: u16,
-        /// The body.
+        /// Sent as JSON.
         body: Value,
     },
-    /// It is passed on, and this is the answer.
+    /// Forwarded; this is the response.
     AnswerAfter {
-        /// The status.
+        /// The HTTP status.
         status: u16,
-        /// The body.
+        /// Sent as JSON.
         body: Value,
     },
-    /// It is passed on, and the answer is lost.
+    /// Forwarded; the connection ends without a response.
     LoseAnswer,
-    /// It is passed on, and the answer comes this much later.
+    /// Forwarded; the response is sent after this time.
     SlowAnswer(Duration),
-    /// It is passed on, and nobody answers.
+    /// Forwarded; no response.
     KeepAnswer,
-    /// It is said to be done, and passed on when [`Proxy::release`] is called.
+    /// Answered as a success at once, and forwarded only by [`Proxy::release`].
     Hold,
-    /// It is not passed on, and nobody answers.
+    /// Not forwarded; no response.
     Stall,
-    /// It is not passed on, and the connection ends.
+    /// Not forwarded; the connection ends without a response.
     Reset,
 }
 
-/// A call that was made.
+/// A recorded call.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Its method.
     pub method: String,
-    /// Its path and query.
+    /// The path and query.
     pub path: String,
-    /// Its body; null when it is no JSON.
+    /// The request body; null if it is not JSON.
     pub body: Value,
-    /// The answer's status; 0 when nobody answered.
+    /// The status of the response; 0 if there was none.
     pub status: u16,
-    /// The answer; null when it is no JSON.
+    /// The response body; null if it is not JSON.
     pub answer: Value,
 }
 
@@ -116,7 +115,7 @@ impl Shared {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What goes wrong with a call, if anything.
+    /// Takes the fault of a call, if one applies.
     fn fault(&self, call: &Held) -> Option<Fault> {
         let mut inner = self.inner();
         let rule = inner.rules.iter_mut().find(|rule| rule.times > 0 && rule.is_for(call))?;
@@ -131,7 +130,7 @@ impl Shared {
     async fn pass_on(&self, held: &Held) -> Result<(StatusCode, HeaderMap, Bytes), reqwest::Error> {
         let mut headers = held.headers.clone();
         headers.remove(header::HOST);
-        // What is recorded must be readable.
+        // Without compression, so that recorded responses are readable.
         headers.remove(header::ACCEPT_ENCODING);
         let url = format!("{}{}", self.upstream, held.path);
         let sent =
@@ -141,7 +140,7 @@ impl Shared {
     }
 }
 
-/// A way to the homeserver. Ends when it is dropped.
+/// A proxy in front of the homeserver. Dropping it stops it.
 pub struct Proxy {
     url: String,
     shared: Arc<Shared>,
@@ -169,23 +168,23 @@ impl Proxy {
         Self { url: format!("http://{address}"), shared, task }
     }
 
-    /// What stands for the homeserver's address.
+    /// The base URL in place of the homeserver's.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// From now on the next `times` calls of `method` (any, when empty) whose path has `path` in it go wrong.
+    /// Makes the next `times` calls of `method` (any, if empty) whose path contains `path` fail.
     pub fn fails(&self, method: &str, path: &str, times: usize, fault: Fault) {
         self.fails_with(method, path, "", 0, times, fault);
     }
 
-    /// As [`fails`](Self::fails), after so many calls that go well.
+    /// As [`fails`](Self::fails), after the first `first` matching calls succeed.
     pub fn fails_after(&self, first: usize, method: &str, path: &str, times: usize, fault: Fault) {
         self.fails_with(method, path, "", first, times, fault);
     }
 
-    /// As [`fails`](Self::fails), for calls whose body has `words` in it.
+    /// As [`fails`](Self::fails), for calls whose body contains `words`.
     pub fn fails_on(&self, words: &str, method: &str, path: &str, times: usize, fault: Fault) {
         self.fails_with(method, path, words, 0, times, fault);
     }
@@ -195,43 +194,43 @@ impl Proxy {
         self.shared.inner().rules.push(Rule { method, path, words, fault, first, times });
     }
 
-    /// From now on nobody gets through: connections end, and new ones are refused.
+    /// Closes all connections and refuses new ones.
     pub fn closes(&self) {
         self.shared.is_open.send_replace(false);
     }
 
-    /// Takes back [`closes`](Self::closes).
+    /// Undoes [`closes`](Self::closes).
     pub fn opens(&self) {
         self.shared.is_open.send_replace(true);
     }
 
-    /// Nothing goes wrong any more.
+    /// Removes all faults.
     pub fn heals(&self) {
         self.shared.inner().rules.clear();
     }
 
-    /// Passes on what was held.
+    /// Forwards the held calls.
     ///
     /// # Panics
-    /// When the homeserver does not take it.
+    /// If the homeserver rejects one.
     pub async fn release(&self) {
         let held = std::mem::take(&mut self.shared.inner().held);
         for held in held {
-            let (status, ..) = self.shared.pass_on(&held).await.expect("the homeserver answers");
-            assert!(status.is_success(), "what was held is refused: {status}");
+            let (status, ..) = self.shared.pass_on(&held).await.expect("the homeserver responds");
+            assert!(status.is_success(), "a held call was rejected: {status}");
         }
     }
 
-    /// The calls so far that were answered.
+    /// The recorded calls so far.
     #[must_use]
     pub fn calls(&self) -> Vec<Call> {
         self.shared.calls.borrow().clone()
     }
 
-    /// Waits until there is a call like this, and gives all calls so far.
+    /// Waits until there is a call for which `is_it` holds, and returns all calls so far.
     ///
     /// # Panics
-    /// When there is none after [`PATIENCE`].
+    /// If there is none within [`PATIENCE`].
     pub async fn until(&self, about: &str, mut is_it: impl FnMut(&Call) -> bool) -> Vec<Call> {
         let mut calls = self.shared.calls.subscribe();
         let waiting = calls.wait_for(|calls| calls.iter().any(&mut is_it));
@@ -248,7 +247,7 @@ impl Drop for Proxy {
     }
 }
 
-/// Listens while the way is open. It ends when the test aborts it.
+/// Listens while the proxy is open, until the task is aborted.
 async fn serve(shared: Arc<Shared>, address: SocketAddr, mut listener: TcpListener) {
     let mut is_open = shared.is_open.subscribe();
     loop {
@@ -257,16 +256,16 @@ async fn serve(shared: Arc<Shared>, address: SocketAddr, mut listener: TcpListen
             _ = axum::serve(listener, router) => {}
             _ = is_open.wait_for(|open| !open) => {}
         }
-        // A socket that is bound and does not listen keeps the port, and the system refuses for us.
+        // A bound socket that does not listen keeps the port, and the system refuses connections to it.
         let holder = loop {
             match bound(address) {
                 Ok(holder) => break holder,
                 Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
             }
         };
-        // Who could open it is gone only when this task is.
+        // An error means that the sender is gone, and then this task ends too.
         let _ = is_open.wait_for(|open| *open).await;
-        listener = holder.listen(1024).expect("the port is ours");
+        listener = holder.listen(1024).expect("the port is still bound");
     }
 }
 
@@ -277,7 +276,7 @@ fn bound(address: SocketAddr) -> io::Result<TcpSocket> {
     Ok(socket)
 }
 
-/// Answers a call, or ends its connection once the way is closed.
+/// Responds to a call, or ends its connection when the proxy is closed.
 async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let mut is_open = shared.is_open.subscribe();
     tokio::select! {
@@ -348,7 +347,7 @@ fn answer(status: u16, body: String) -> Response {
     response
 }
 
-/// No answer: the connection ends before the first byte of one.
+/// Ends the connection before the first byte of a response.
 fn broken() -> Response {
     Response::new(Body::from_stream(stream::once(async { Err::<Bytes, _>(std::io::Error::other("broken")) })))
 }
@@ -357,7 +356,7 @@ fn broken() -> Response {
 mod tests {
     use super::*;
 
-    /// A way to a server that says "hello" to everything, and how often that was asked.
+    /// A proxy to a server that responds "hello", and the number of calls that the server got.
     async fn way() -> (Proxy, watch::Receiver<usize>) {
         let asked = watch::Sender::new(0);
         let (listener, counted) =
@@ -377,11 +376,11 @@ mod tests {
         let ((way, asked), client) = (way().await, client());
         way.fails("GET", "/a", 2, Fault::Reset);
         for _ in 0..2 {
-            let error = client.get(format!("{}/a", way.url())).send().await.expect_err("it is not answered");
+            let error = client.get(format!("{}/a", way.url())).send().await.expect_err("there is no response");
             assert!(!error.is_connect(), "{error:?}");
         }
         assert_eq!(*asked.borrow(), 0);
-        let answer = client.get(format!("{}/a", way.url())).send().await.expect("it is answered");
+        let answer = client.get(format!("{}/a", way.url())).send().await.expect("there is a response");
         assert_eq!(answer.text().await.expect("a text"), "hello");
     }
 
@@ -389,7 +388,7 @@ mod tests {
     async fn a_lost_answer_is_no_answer_at_all() {
         let ((way, asked), client) = (way().await, client());
         way.fails("GET", "/a", 1, Fault::LoseAnswer);
-        client.get(format!("{}/a", way.url())).send().await.expect_err("it is not answered");
+        client.get(format!("{}/a", way.url())).send().await.expect_err("there is no response");
         assert_eq!(*asked.borrow(), 1);
     }
 
@@ -399,7 +398,7 @@ mod tests {
         let late = Duration::from_millis(200);
         way.fails("GET", "/a", 1, Fault::AnswerAfter { status: 502, body: "Bad Gateway".into() });
         way.fails("GET", "/a", 1, Fault::SlowAnswer(late));
-        let get = async || client.get(format!("{}/a", way.url())).send().await.expect("it is answered");
+        let get = async || client.get(format!("{}/a", way.url())).send().await.expect("there is a response");
         assert_eq!(get().await.status(), 502);
         assert_eq!(*asked.borrow(), 1);
         let begun = std::time::Instant::now();
@@ -412,14 +411,14 @@ mod tests {
         let ((way, asked), client) = (way().await, client());
         way.fails("GET", "/stalls", 1, Fault::Stall);
         let stalled = tokio::spawn(client.get(format!("{}/stalls", way.url())).send());
-        way.until("it stalls", |call| call.path == "/stalls").await;
+        way.until("the stalled call", |call| call.path == "/stalls").await;
         way.closes();
-        stalled.await.expect("it ends").expect_err("a call under way ends");
+        stalled.await.expect("the task ends").expect_err("a call under way ends");
         // The listener closes a moment later.
         let refused = loop {
             match client.get(way.url()).send().await {
                 Err(error) if error.is_connect() => break error,
-                other => assert!(other.is_err(), "somebody got through"),
+                other => assert!(other.is_err(), "a call succeeded"),
             }
         };
         assert!(format!("{refused:?}").contains("refused"), "{refused:?}");

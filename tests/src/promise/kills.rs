@@ -15,13 +15,13 @@ const PEOPLE: usize = 4;
 /// How often the process is killed.
 const KILLS: usize = 25;
 
-/// The longest that it lives after people have written.
+/// The longest that it runs after people have written.
 const LIFE: Duration = Duration::from_millis(400);
 
-/// How long an agent takes for a word.
+/// How long an agent takes per word.
 const WORD: Duration = Duration::from_millis(20);
 
-/// An answer whose first word is like no other, so that what was shown of it is known.
+/// An answer whose first word is unique to its question, so that a draft of it is recognised.
 fn answer(question: &str) -> String {
     format!("{} is what was asked and this is what is said", question.replace(' ', "-"))
 }
@@ -30,7 +30,7 @@ fn question(kill: usize, person: usize) -> String {
     format!("question {kill} {}", person % 2)
 }
 
-/// Every other person has an agent that answers all at once; that of the others takes its time.
+/// Every other person's agent streams its answer in one piece; for the others it streams word by word.
 async fn agent() -> ScriptedAgent {
     ScriptedAgent::start(|call, _| {
         let answer = answer(&call.told());
@@ -43,7 +43,7 @@ async fn agent() -> ScriptedAgent {
     .await
 }
 
-/// Waits until everybody has heard the answer to what they asked before a kill.
+/// Waits until each person sees the answer to the question that they asked before a kill.
 async fn all_are_answered<P: Platform>(platform: &P, people: &[P::Person], kill: usize) {
     for (n, person) in people.iter().enumerate() {
         let answer = answer(&question(kill, n));
@@ -52,32 +52,32 @@ async fn all_are_answered<P: Platform>(platform: &P, people: &[P::Person], kill:
     }
 }
 
-/// A moment within `most`.
+/// A random duration up to `most`.
 fn moment(most: Duration) -> Duration {
     let number = RandomState::new().hash_one(());
     most.mul_f64(f64::from(u32::try_from(number % 1000).expect("a small number")) / 1000.0)
 }
 
-/// People write, agents answer word by word, and the process is killed again and again, at random moments: in the end
-/// everybody has one answer to each question, and nothing beside it that does not say that it was sent again.
+/// People write, agents answer word by word, and the process is killed repeatedly at random moments. Eventually each person
+/// has one answer to each question, and beside it only labelled copies.
 pub async fn killed_again_and_again_while_answers_grow<P: Platform>(keys: &str) {
     let (platform, agent) = (P::new().await, agent().await);
     let mut gateway = platform
         .gateway(keys)
         .config(&agent.section())
-        // A turn that is with the agent at every kill would be given up: it is not what is looked at here.
+        // Keeps a turn that is interrupted by every kill from being given up: not the subject here.
         .config("[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\nmax_runs = 100\n")
         .start()
         .await;
     let people = join_all((0..PEOPLE).map(|_| platform.person())).await;
-    // What is missed in a chat that was never heard of cannot be read back everywhere.
+    // Not every platform lets a bot read back what it missed in a chat that it does not know yet.
     let all_ask = async |kill: usize| {
         join_all(people.iter().enumerate().map(async |(n, person)| platform.says(person, &question(kill, n)).await))
             .await;
     };
     all_ask(0).await;
     all_are_answered(&platform, &people, 0).await;
-    // What was sent has arrived before the gateway knows, as in life.
+    // From here on a message arrives before the gateway gets the response, as with a real platform.
     platform.fails(Calls::Sending(""), Trouble::Slow, None).await;
 
     for kill in 1..=KILLS {
@@ -106,16 +106,16 @@ pub async fn killed_again_and_again_while_answers_grow<P: Platform>(keys: &str) 
     }
     assert!(
         wrong.is_empty(),
-        "{} of {} answers are not as they should be: {wrong:#?}",
+        "{} of {} questions are not answered exactly once: {wrong:#?}",
         wrong.len(),
         PEOPLE * (KILLS + 1)
     );
     assert_eq!(gateway.undeliverable(), 0);
 }
 
-/// People write several messages at a time, and the process is killed in the middle of it, again and again: every message
-/// is answered, in order. Where what is sent twice is seen twice, an answer that was cut off as it was sent and as it was
-/// sent again is held for the operator to see.
+/// People write several messages at a time, and the process is repeatedly killed while it works on them: every message is
+/// answered, in order. Where the platform shows duplicates, an answer that was interrupted both times it was sent becomes a
+/// dead letter for the operator.
 pub async fn killed_again_and_again_every_message_is_answered<P: Platform>(place: P::Place, keys: &str) {
     const CROWD: usize = 8;
     const ROUNDS: usize = 5;
@@ -124,12 +124,12 @@ pub async fn killed_again_and_again_every_message_is_answered<P: Platform>(place
     let mut gateway = platform
         .gateway(keys)
         .config(&agent.section())
-        // A turn that is with the agent at every kill would be given up: it is not what is looked at here.
+        // Keeps a turn that is interrupted by every kill from being given up: not the subject here.
         .config("[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\nmax_runs = 10\n")
         .start()
         .await;
     let people = join_all((0..CROWD).map(|_| platform.person())).await;
-    // What is missed in a chat that was never heard of cannot be read back everywhere.
+    // Not every platform lets a bot read back what it missed in a chat that it does not know yet.
     join_all(people.iter().map(|person| platform.says(person, "we meet"))).await;
     for person in &people {
         finds(&platform, person, "we meet").await;
@@ -164,13 +164,13 @@ pub async fn killed_again_and_again_every_message_is_answered<P: Platform>(place
             for answer in answers {
                 let about: Vec<_> = said.iter().filter(|it| it.words.ends_with(&answer)).cloned().collect();
                 let plain = about.iter().filter(|it| it.words == answer).count();
-                assert!(plain <= 1, "`{answer}` was sent twice without a word: {:#?}", words(&said));
+                assert!(plain <= 1, "`{answer}` was sent twice without a label: {:#?}", words(&said));
                 unanswered += usize::from(about.is_empty());
             }
         }
     }
-    // The platform shows more than the gateway can know: one that is held may have arrived.
-    assert!(unanswered <= held, "{unanswered} are unanswered, and only {held} are held");
-    assert!(!P::SHOWS_ONCE || held == 0, "{held} are held");
-    assert!(held < CROWD * MESSAGES, "most of it is answered");
+    // The gateway may not know that a message arrived, so a dead letter may be on the platform.
+    assert!(unanswered <= held, "{unanswered} are unanswered, and only {held} are dead letters");
+    assert!(!P::SHOWS_ONCE || held == 0, "{held} are dead letters");
+    assert!(held < CROWD * MESSAGES, "{held} dead letters are too many");
 }

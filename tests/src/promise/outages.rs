@@ -1,4 +1,4 @@
-//! The platform is away, and comes back.
+//! The platform is unavailable and recovers.
 
 use std::time::{Duration, Instant};
 
@@ -10,35 +10,35 @@ use crate::{Gate, GatewayBuilder, Script, ScriptedAgent, eventually};
 /// How many people write.
 const PEOPLE: usize = 20;
 
-/// How many times as fast time passes for a gateway whose platform is away.
+/// The factor by which the gateway's clock runs faster while its platform is unavailable.
 const FASTER: u32 = 5;
 
-/// How long it is away, for the gateway: pauses between tries have grown by then.
+/// How long the platform is unavailable, by the gateway's clock: long enough for the retry backoff to grow.
 const AWAY: Duration = Duration::from_secs(20);
 
-/// "At once", as we see it: far less than such a pause, and far more than sending takes.
+/// The limit for "at once", by our clock: far below the backoff, far above the time that sending takes.
 const AT_ONCE: Duration = Duration::from_millis(1500);
 
-/// How long an answer may take once a gateway is ready: far less than it leaves a platform alone that refuses it.
+/// How long an answer may take once a gateway is ready: far below the backoff for a platform that rejects the token.
 const SOON: Duration = Duration::from_secs(8);
 
-/// An outage.
+/// A period in which calls to the platform fail.
 #[derive(Clone, Copy, Debug)]
 pub struct Outage {
-    /// The calls that go wrong.
+    /// The calls that fail.
     pub calls: Calls,
-    /// What goes wrong with them.
+    /// How they fail.
     pub trouble: Trouble,
-    /// How many messages at its beginning arrive all the same.
+    /// How many messages arrive at its beginning although the platform reports an error.
     pub arrive: u32,
-    /// How long it lasts, for the gateway.
+    /// Its duration by the gateway's clock.
     pub lasts: Duration,
-    /// How many times as fast time passes for the gateway.
+    /// The factor by which the gateway's clock runs faster.
     pub faster: u32,
 }
 
 impl Default for Outage {
-    /// Three seconds in which every message gets a 502.
+    /// Every message gets a 502 for three seconds.
     fn default() -> Self {
         let (calls, trouble) = (Calls::Sending(""), Trouble::BadGateway);
         Self { calls, trouble, arrive: 0, lasts: Duration::from_secs(3), faster: 1 }
@@ -46,15 +46,14 @@ impl Default for Outage {
 }
 
 impl Outage {
-    /// Twenty seconds, which pass ten times as fast.
+    /// Twenty seconds, on a clock that runs ten times as fast.
     #[must_use]
     pub fn long() -> Self {
         Self { lasts: Duration::from_secs(20), faster: 10, ..Self::default() }
     }
 }
 
-/// Twenty people write, and what is sent to them goes wrong for a while: each is answered, once; what is seen twice
-/// says that it was sent again.
+/// Twenty people write, and sending to them fails for a while: each is answered once, and copies are labelled.
 pub async fn twenty_people_are_answered_after_an_outage<P: Platform>(outage: Outage, keys: &str) {
     let mut wrong = Vec::new();
     for (n, said) in heard_after::<P>(outage, keys).await.iter().enumerate() {
@@ -63,8 +62,8 @@ pub async fn twenty_people_are_answered_after_an_outage<P: Platform>(outage: Out
     assert!(wrong.is_empty(), "{} of {PEOPLE} are answered, once: {wrong:#?}", PEOPLE - wrong.len());
 }
 
-/// As [`twenty_people_are_answered_after_an_outage`], where the operator wants no label: nobody sees one, and no
-/// more is seen twice than has arrived without being acknowledged.
+/// As [`twenty_people_are_answered_after_an_outage`], with labels switched off: nobody sees a label, and there are no more
+/// copies than messages that arrived without acknowledgement.
 pub async fn twenty_people_are_answered_without_a_label<P: Platform>(outage: Outage, keys: &str) {
     let heard = heard_after::<P>(outage, keys).await;
     let is_answered =
@@ -80,7 +79,7 @@ fn answer(n: usize) -> String {
     format!("echo question {n}")
 }
 
-/// What each of twenty people has heard when an outage is over and nothing is owed any more.
+/// What each of twenty people sees when an outage is over and nothing is owed any more.
 async fn heard_after<P: Platform>(outage: Outage, keys: &str) -> Vec<Vec<Said>> {
     let (platform, gate) = (P::new().await, Gate::default());
     let agent = {
@@ -105,17 +104,17 @@ async fn heard_after<P: Platform>(outage: Outage, keys: &str) -> Vec<Vec<Said>> 
     join_all(people.iter().map(|person| platform.hears(person))).await
 }
 
-/// What others do while the platform is away.
+/// What happens while the platform is unavailable.
 #[derive(Clone, Copy, Debug)]
 pub enum Meanwhile {
-    /// Nobody says anything: the first that succeeds is the gateway's asking for what is new.
+    /// No other message arrives: the first call that succeeds is the gateway's poll or sync.
     Silence,
-    /// Somebody asks: the first that is sent is the answer to that.
+    /// Somebody else asks: the first call that succeeds may be the answer to that question.
     Question,
 }
 
-/// An answer is owed while connections are refused. When the platform is back it goes at once, whatever the pauses
-/// between tries have grown to.
+/// An answer is owed while connections are refused. It is sent as soon as the platform is back, however long the backoff
+/// has become.
 pub async fn what_waits_goes_when_the_platform_is_back<P: Platform>(meanwhile: Meanwhile, keys: &str) {
     let (platform, gate) = (P::new().await, Gate::default());
     let agent = holding(&gate).await;
@@ -137,13 +136,13 @@ pub async fn what_waits_goes_when_the_platform_is_back<P: Platform>(meanwhile: M
     let waited = back.elapsed();
 
     gateway.settles().await;
-    assert_eq!(before, [], "it was not away");
-    assert!(waited < AT_ONCE, "it went {:?} after the platform was back, as the gateway sees it", waited * FASTER);
+    assert_eq!(before, [], "sent while the platform was unavailable");
+    assert!(waited < AT_ONCE, "sent {:?} after the platform was back, by the gateway's clock", waited * FASTER);
     assert_eq!(words(&platform.hears(&ada).await), ["The first."]);
 }
 
-/// An answer is owed while the account's token is refused. When it is mended and the gateway is started again, the
-/// answer goes at once.
+/// An answer is owed while the account's token is rejected. It is sent at once when the gateway restarts with a valid
+/// token.
 pub async fn what_waits_goes_when_the_token_is_mended<P: Platform>(keys: &str) {
     let (platform, gate) = (P::new().await, Gate::default());
     let agent = holding(&gate).await;
@@ -155,7 +154,7 @@ pub async fn what_waits_goes_when_the_token_is_mended<P: Platform>(keys: &str) {
     platform.revokes_the_token().await;
     gate.opens();
     let turn = gateway.only_turn();
-    eventually("it is refused", async || gateway.explain(&turn).contains("401").then_some(())).await;
+    eventually("the token is rejected", async || gateway.explain(&turn).contains("401").then_some(())).await;
     gateway.stop().await;
     platform.mends_the_token().await;
     gateway.restart().await;
@@ -164,11 +163,11 @@ pub async fn what_waits_goes_when_the_token_is_mended<P: Platform>(keys: &str) {
     let waited = ready.elapsed();
 
     gateway.settles().await;
-    assert!(waited < SOON, "it went {waited:?} after the gateway was ready");
+    assert!(waited < SOON, "sent {waited:?} after the gateway was ready");
     assert_eq!(words(&platform.hears(&ada).await), ["The first."]);
 }
 
-/// Says "The first." to the first question once the gate is open, and the others back.
+/// Replies "The first." to the first question once the gate is open, and echoes the others.
 async fn holding(gate: &Gate) -> ScriptedAgent {
     let gate = gate.clone();
     ScriptedAgent::start(move |call, number| match number {
@@ -178,14 +177,14 @@ async fn holding(gate: &Gate) -> ScriptedAgent {
     .await
 }
 
-/// A gateway that tells nobody that it takes longer.
+/// A gateway without a soft deadline.
 fn patient<P: Platform>(platform: &P, agent: &ScriptedAgent, keys: &str, faster: u32) -> GatewayBuilder {
     let builder = platform.gateway(keys).config(&agent.section());
     let builder = builder.config("[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\n");
     if faster > 1 { builder.time_passes_faster(faster) } else { builder }
 }
 
-/// Returns when this time has passed.
+/// Waits for this much real time.
 async fn passes(time: Duration) {
     let begun = Instant::now();
     eventually("time passes", async || (begun.elapsed() >= time).then_some(())).await;

@@ -1,14 +1,14 @@
-//! The tests that every platform has, as macros: a scenario of this module each.
+//! The tests that every platform runs, as macros: each calls a scenario of this module.
 
-/// The tests of what a person sees when sending goes wrong, for a type that implements
-/// [`Platform`](crate::promise::Platform). What differs by place is tested in each of `places`.
+/// Tests of what a person sees when sending fails, for a type that implements [`Platform`](crate::promise::Platform). Those
+/// that depend on the place run in each of `places`.
 #[macro_export]
 macro_rules! promise_tests {
     ($platform:ident, places: [$($place:expr),+]) => {
         const QUIET: &str = "streaming = \"off\"";
         const STREAMING: &str = "streaming = \"edit\"";
 
-        /// D8, D10, E8, H2: three seconds in which messages get no good answer.
+        /// D8, D10, E8, H2: sending messages fails for three seconds.
         #[rstest::rstest]
         #[case::bad_gateway($crate::promise::Outage::default())]
         #[case::reset($crate::promise::Outage { trouble: $crate::promise::Trouble::Reset, ..Default::default() })]
@@ -21,7 +21,7 @@ macro_rules! promise_tests {
             $crate::promise::twenty_people_are_answered_after_an_outage::<$platform>(outage, keys).await;
         }
 
-        /// D8, D10, E8, H2: twenty seconds in which nothing gets a good answer.
+        /// D8, D10, E8, H2: all calls fail for twenty seconds.
         #[rstest::rstest]
         #[case::bad_gateway($crate::promise::Trouble::BadGateway)]
         #[case::reset($crate::promise::Trouble::Reset)]
@@ -120,8 +120,9 @@ macro_rules! promise_tests {
     };
 }
 
-/// The tests of a process that ends at any step, for a type that implements [`Platform`](crate::promise::Platform): the
-/// grid in each of `places`, drafts in each of `drafts_in`, kills under load in each of `kills_in`, and a long answer at the steps of `between_parts`.
+/// Tests of a process that ends at any step, for a type that implements [`Platform`](crate::promise::Platform): all steps
+/// in each of `places`, drafts in each of `drafts_in`, kills under load in each of `kills_in`, and a multi-part answer at
+/// each crash point of `between_parts`.
 #[macro_export]
 macro_rules! crash_tests {
     (
@@ -140,7 +141,7 @@ macro_rules! crash_tests {
             $crate::promise::a_crash_at_any_step_loses_nothing_and_answers_once::<$platform>(place).await;
         }
 
-        /// B13, D1: the same with an answer that is shown while it is written.
+        /// B13, D1: the same with a streamed answer.
         #[rstest::rstest]
         #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
         async fn a_crash_at_any_step_leaves_no_draft_behind(
@@ -149,7 +150,7 @@ macro_rules! crash_tests {
             $crate::promise::a_crash_at_any_step_leaves_no_draft_behind::<$platform>(place).await;
         }
 
-        /// B13, D1: design §9 for what is shown of an answer.
+        /// B13, D1: design §9 for drafts.
         #[rstest::rstest]
         #[case::quick($crate::promise::Pace::Quick)]
         #[case::slow($crate::promise::Pace::Slow)]

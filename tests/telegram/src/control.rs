@@ -1,8 +1,8 @@
-//! The double over HTTP, for programs that are not written in Rust: what [`Person`](crate::Person),
-//! [`Group`](crate::Group) and [`TelegramDouble`](crate::TelegramDouble) do, under `/__control`. The README
-//! beside this crate lists it.
+//! The double over HTTP, for programs that are not written in Rust: the functions of [`Person`](crate::Person),
+//! [`Group`](crate::Group) and [`TelegramDouble`](crate::TelegramDouble) under `/__control`, which the README of this crate
+//! lists.
 //!
-//! To add one: a function that takes a body or a query, and a line in [`routes`].
+//! To add one, write a function that takes a body or a query, and add a line to [`routes`].
 
 mod failures;
 mod looks;
@@ -20,10 +20,10 @@ use serde_json::{Value, json};
 
 use crate::shared::Shared;
 
-/// What a control call gives: 400 with what is wrong about it, or a result.
+/// The result of a control call, or a 400 with the reason.
 type Controlled = Result<Json<Value>, Wrong>;
 
-/// What is wrong with a control call.
+/// Why a control call is invalid.
 struct Wrong(String);
 
 impl IntoResponse for Wrong {

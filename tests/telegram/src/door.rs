@@ -1,5 +1,5 @@
-//! The listener and its connections, which can be refused and broken: a fault must be able to end a
-//! connection at any moment, with or without a reset, and an outage must look like one.
+//! The listener and its connections, which can be refused and broken: faults end connections at any moment, with or without
+//! a reset, and outages refuse them.
 
 use std::{
     future::Future,
@@ -26,15 +26,15 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-/// Whether connections are taken.
+/// Whether connections are accepted.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) open: bool,
-    /// Ends the connections that were taken since it was made.
+    /// Cancelling it ends all connections accepted since it was created.
     pub(crate) all: CancellationToken,
 }
 
-/// How long a port is waited for that another double is just leaving.
+/// How long to wait for a port that another double is just releasing.
 const LEAVING: Duration = Duration::from_secs(2);
 
 /// A listener that can be closed for a while without losing its port.
@@ -46,7 +46,7 @@ pub(crate) struct Door {
 
 impl Door {
     /// # Errors
-    /// When the address is taken.
+    /// If the address is in use.
     pub(crate) async fn new(at: SocketAddr, entry: watch::Receiver<Entry>) -> io::Result<Self> {
         let end = Instant::now() + LEAVING;
         let listener = loop {
@@ -66,12 +66,12 @@ impl Door {
 
     /// Refuses connections until the entry is open again.
     async fn closed(&mut self) {
-        // A socket that is bound and does not listen keeps the port, and the system refuses for us.
+        // A bound socket that does not listen keeps the port, and the system refuses connections to it.
         let spare = bound(SocketAddr::new(self.at.ip(), 0));
         let spare = spare.and_then(|socket| socket.listen(1)).expect("a loopback port is free");
         drop(std::mem::replace(&mut self.listener, spare));
         let holder = persistently(|| bound(self.at)).await;
-        // Who could change it is gone only when this server goes too.
+        // An error means that the sender is gone, and then this server ends too.
         let _ = self.entry.wait_for(|entry| entry.open).await;
         let mut holder = Some(holder);
         self.listener = persistently(|| {
@@ -89,7 +89,7 @@ fn bound(at: SocketAddr) -> io::Result<TcpSocket> {
     Ok(socket)
 }
 
-/// Tries until it works.
+/// Retries until it succeeds.
 async fn persistently<T>(mut what: impl FnMut() -> io::Result<T>) -> T {
     loop {
         match what() {
@@ -117,11 +117,11 @@ impl Listener for Door {
             };
             match taken {
                 Ok((stream, from)) => {
-                    // Answers are small, and are waited for.
+                    // Responses are small, and clients wait for them.
                     let _ = stream.set_nodelay(true);
                     return (Stream::new(stream, &entry.all), from);
                 }
-                // Too many open files: some will be closed.
+                // Too many open files: wait until some are closed.
                 Err(_) => sleep(Duration::from_millis(20)).await,
             }
         }
@@ -139,7 +139,7 @@ pub(crate) struct Stream {
     broken: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
-/// What a connection is broken with.
+/// A handle that breaks a connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
     broken: CancellationToken,
@@ -147,12 +147,12 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Ends the connection; the other side reads its end.
+    /// Ends the connection so that the peer reads its end.
     pub(crate) fn close(&self) {
         self.broken.cancel();
     }
 
-    /// Ends the connection; the other side reads an error.
+    /// Ends the connection so that the peer gets an error.
     pub(crate) fn reset(&self) {
         self.reset.store(true, Ordering::Release);
         self.broken.cancel();
@@ -215,7 +215,7 @@ impl AsyncWrite for Stream {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Broken or not, there is nothing left to say.
+        // A broken connection is shut down too.
         let _ = self.check(context);
         Pin::new(&mut self.tcp).poll_shutdown(context)
     }

@@ -1,4 +1,4 @@
-//! The Bot API over HTTP: which call it is, what goes wrong with it, and its answer.
+//! The Bot API over HTTP: finds the method, applies faults, and responds.
 
 use std::{
     fmt::Write as _,
@@ -31,10 +31,10 @@ use crate::{
     shared::Shared,
 };
 
-/// The largest request, in bytes: a file and what is around it.
+/// The largest request in bytes: a file and its multipart envelope.
 const MAX_BODY: usize = 60 << 20;
 
-/// Every path of the server.
+/// All paths of the server.
 pub(crate) fn routes(shared: Arc<Shared>) -> Router {
     let limit = DefaultBodyLimit::max(MAX_BODY);
     let api = Router::new().fallback(serve).with_state(Arc::clone(&shared));
@@ -86,7 +86,7 @@ struct Exchange<'a> {
     name: &'a str,
 }
 
-/// What is left of a fault once a call may be executed.
+/// What a fault does to the response.
 enum After {
     Answer,
     Slow(Duration),
@@ -95,7 +95,7 @@ enum After {
 }
 
 impl Exchange<'_> {
-    /// A call that is answered at once.
+    /// A call that responds immediately.
     async fn run(self, params: &Params, execute: impl FnOnce(&mut crate::world::World) -> Answer) -> Response {
         let healed = pin!(self.shared.signals.healed.notified());
         let (place, effect) = {
@@ -103,7 +103,7 @@ impl Exchange<'_> {
             let chat = world.named_chat(params);
             let place = world.calls.began(self.name, || params.record(), chat);
             match world.faults.take(self.name, chat, &params.text("text").unwrap_or_default()) {
-                // Nearly always: all under one lock.
+                // The common case, under a single lock.
                 None => {
                     let answer = execute(&mut world);
                     world.calls.ended(place, self.name, || params.record(), &answer);
@@ -136,9 +136,9 @@ impl Exchange<'_> {
         world.signals.changed.notify_waiters();
     }
 
-    /// What a fault does before the call is executed.
+    /// Applies the part of a fault that comes before the execution.
     ///
-    /// `healed` is from before the fault was taken, so that a stall cannot miss its end.
+    /// `healed` was created before the fault was taken, so that a stall cannot miss its end.
     async fn before(
         &self,
         effect: Effect,
@@ -171,7 +171,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// What a fault does once the call was executed.
+    /// Applies the part of a fault that comes after the execution.
     async fn after(&self, after: After, respond: impl FnOnce() -> Response) -> Response {
         match after {
             After::Answer => respond(),
@@ -239,7 +239,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// The bytes of a file.
+    /// Downloads a file.
     async fn download(self, path: &str) -> Response {
         let params = Params::of(json!({ "path": path }));
         let healed = pin!(self.shared.signals.healed.notified());
@@ -264,7 +264,7 @@ impl Exchange<'_> {
             let found = world.file_at(path).map(|file| file.bytes.clone());
             let found = found.ok_or_else(|| ApiError::new(404, "Not Found"));
             let told = found.as_ref().map(|bytes| json!({ "bytes": bytes.len() })).map_err(Clone::clone);
-            // A download is no method, and what judges the log knows methods only.
+            // Downloads are not written to the log, as its validator knows only methods.
             world.calls.settle(place, &told);
             world.signals.changed.notify_waiters();
             found
@@ -286,7 +286,7 @@ fn respond(answer: &Answer) -> Response {
 
 fn ok(result: &impl std::fmt::Display) -> Response {
     let mut body = String::with_capacity(512);
-    write!(body, "{{\"ok\":true,\"result\":{result}}}").expect("a text can always be written to");
+    write!(body, "{{\"ok\":true,\"result\":{result}}}").expect("writing to a string succeeds");
     ([(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
@@ -295,7 +295,7 @@ pub(crate) fn error(refused: &ApiError) -> Response {
     (code, [(CONTENT_TYPE, "application/json")], Body::from(refused.to_body().to_string())).into_response()
 }
 
-/// An HTTP status as the server writes its own errors.
+/// An error with an HTTP status, in the server's format.
 fn status(code: u16) -> Response {
     let reason = StatusCode::from_u16(code).ok().and_then(|code| code.canonical_reason()).unwrap_or("Error");
     error(&ApiError::new(code, reason))

@@ -1,4 +1,4 @@
-//! What the server, its handles and its webhook worker have in common.
+//! State that the server, its handles and its webhook worker share.
 
 use std::{
     pin::pin,
@@ -19,16 +19,16 @@ use crate::{
     world::{Signals, World},
 };
 
-/// How long something is waited for that must happen: far above what it takes.
+/// How long to wait for what must happen: far longer than it takes.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How the whole server fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outage {
-    /// Connections are refused, and those there were are reset.
+    /// Connections are refused, and existing ones are closed.
     Refuse,
-    /// Every call is answered with 503 and not executed.
+    /// Every call gets a 503 and is not executed.
     Unavailable,
 }
 
@@ -36,9 +36,9 @@ pub enum Outage {
 pub(crate) struct Shared {
     world: Mutex<World>,
     pub(crate) signals: Arc<Signals>,
-    /// The token that was taken at first.
+    /// The initial token.
     pub(crate) token: String,
-    /// The token that is taken now.
+    /// The currently valid token.
     valid: Mutex<String>,
     entry: watch::Sender<Entry>,
     unavailable: watch::Sender<bool>,
@@ -51,12 +51,12 @@ impl Shared {
         Self { world: Mutex::new(world), signals, token, valid, entry, unavailable: watch::Sender::new(false) }
     }
 
-    /// Whether a token is taken.
+    /// Whether a token is valid.
     pub(crate) fn takes(&self, token: &str) -> bool {
         *self.valid.lock().unwrap_or_else(PoisonError::into_inner) == token
     }
 
-    /// Takes another token from now on, which it gives.
+    /// Replaces the token and returns the new one.
     pub(crate) fn reset_token(&self) -> String {
         let mut valid = self.valid.lock().unwrap_or_else(PoisonError::into_inner);
         let (id, secret) = valid.split_once(':').expect("a token is <id>:<secret>");
@@ -65,9 +65,9 @@ impl Shared {
         valid.clone()
     }
 
-    /// Everything; not to be kept across an await.
+    /// Locks the state; must not be held across an await.
     pub(crate) fn lock(&self) -> MutexGuard<'_, World> {
-        // A test that panicked while it looked changed nothing.
+        // A test that panicked while it held the lock only read.
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -79,7 +79,7 @@ impl Shared {
         *self.unavailable.borrow()
     }
 
-    /// Fails until it is lifted.
+    /// Begins an outage.
     pub(crate) fn fail(&self, outage: Outage) {
         match outage {
             Outage::Unavailable => drop(self.unavailable.send_replace(true)),
@@ -88,11 +88,11 @@ impl Shared {
                 entry.all.cancel();
             }),
         }
-        // Polls under way end too.
+        // Wakes pending polls, so that they end.
         self.signals.poll.notify_waiters();
     }
 
-    /// Works again.
+    /// Ends an outage.
     pub(crate) fn lift(&self) {
         self.unavailable.send_replace(false);
         self.entry.send_modify(|entry| {
@@ -102,13 +102,13 @@ impl Shared {
         });
     }
 
-    /// No fault waits any more, and what is stalled ends.
+    /// Removes all faults and ends stalled calls.
     pub(crate) fn heal(&self) {
         self.lock().faults.clear();
         self.signals.healed.notify_waiters();
     }
 
-    /// Ends every connection there is.
+    /// Closes all connections.
     pub(crate) fn disconnect(&self) {
         self.entry.send_modify(|entry| {
             entry.all.cancel();
@@ -116,16 +116,16 @@ impl Shared {
         });
     }
 
-    /// Waits until a look gives something.
+    /// Waits until `check` returns `Some`.
     ///
     /// # Panics
-    /// When it does not within [`PATIENCE`].
+    /// If it does not within [`PATIENCE`].
     pub(crate) async fn until<T>(&self, about: &str, check: impl FnMut(View<'_>) -> Option<T>) -> T {
         let found = self.wait(&self.signals.changed, PATIENCE, check).await;
         found.unwrap_or_else(|| panic!("waited {PATIENCE:?} in vain: {about}"))
     }
 
-    /// Looks again whenever `changed` tells, for so long.
+    /// Evaluates `check` again on each notification of `changed`, for up to `patience`.
     pub(crate) async fn wait<T>(
         &self,
         changed: &Notify,

@@ -1,4 +1,4 @@
-//! What was said while nobody was there.
+//! Messages that were sent while the gateway was down.
 
 use rejoinder_discord_server::{Channel, DiscordServer, Fault, Gateway as Event, Person};
 use rejoinder_tests::{Gateway, ScriptedAgent};
@@ -8,7 +8,7 @@ use crate::{between_with, hears};
 
 const QUIET: &str = "streaming = \"off\"";
 
-/// D14: the first start begins at now: nobody is answered who said something before there was a gateway.
+/// D14: the first start does not answer messages from before it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_first_start_answers_nothing_from_before_it() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
@@ -34,7 +34,8 @@ async fn begun(server: &DiscordServer, agent: &ScriptedAgent, ada: &Person, chat
     gateway
 }
 
-/// D4, D9, E1, E6, F5: all of it is answered, in order, once: replayed by Discord, or read back page by page.
+/// D4, D9, E1, E6, F5: all missed messages are answered once and in order, whether Discord replays them or they are read
+/// back page by page.
 #[rstest]
 #[case::replayed(false)]
 #[case::read_back(true)]
@@ -58,7 +59,7 @@ async fn what_was_said_meanwhile_is_answered_in_order(#[case] is_forgotten: bool
     assert_eq!(server.sessions().await.identifies, if is_forgotten { 2 } else { 1 });
 }
 
-/// D4: `backfill_max_age` bounds how far back is read.
+/// D4: `backfill_max_age` limits how far back messages are read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_older_than_the_operator_wants_is_not_answered() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
@@ -82,8 +83,8 @@ async fn what_is_older_than_the_operator_wants_is_not_answered() {
     assert_eq!(server.said(&chat).await, ["echo hello", "echo new"]);
 }
 
-/// D1, D9, E6, F5: people in channels, threads, forums and direct chats go on talking while the gateway is killed,
-/// restarted and cut off: everybody is answered once, in order.
+/// D1, D9, E6, F5: people in channels, threads, forums and direct chats keep writing while the gateway is killed, restarted
+/// and disconnected: each message is answered once, in order.
 #[rstest]
 #[case::resumed(&[])]
 #[case::forgotten(&[Event::Forget])]
@@ -137,7 +138,7 @@ async fn a_restart_while_people_talk_loses_nothing(#[case] trouble: &[Event]) {
     }
 }
 
-/// D1, F5: what is still to be read when the process dies is read before what Discord replays, which is newer.
+/// D1, F5: a backlog that was not read before a crash is read before the newer events that Discord replays.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_was_left_to_be_read_comes_before_what_is_newer() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
@@ -151,7 +152,7 @@ async fn what_was_left_to_be_read_comes_before_what_is_newer() {
     gateway.restart().await;
     ada.says(&chat, "two").await;
     let tried = async || (!server.calls_to("GET", "/messages").await.is_empty()).then_some(());
-    server.until("it tries to read what it missed", tried).await;
+    server.until("an attempt to read the backlog", tried).await;
     gateway.kill();
     server.lift_all().await;
     gateway.restart().await;
@@ -161,7 +162,7 @@ async fn what_was_left_to_be_read_comes_before_what_is_newer() {
     assert_eq!(server.said(&chat).await, ["echo hello", "echo one", "echo two"]);
 }
 
-/// D9: a channel that cannot be read any more holds up no other.
+/// D9: a channel that can no longer be read does not block others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_channel_that_cannot_be_read_is_let_pass() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);

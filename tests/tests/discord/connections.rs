@@ -1,4 +1,4 @@
-//! The connection to the Gateway: how it breaks, and that nobody notices.
+//! How the connection to Discord's Gateway breaks without an effect on the answers.
 
 use rejoinder_discord_server::{Channel, DiscordServer, Gateway as Event, Person};
 use rejoinder_tests::{Gateway, ScriptedAgent};
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{between, hears};
 
-/// Somebody who talks in a direct chat and in a server, and was answered in both.
+/// A person who writes in a direct chat and in a server, and was answered in both.
 struct Talk {
     server: DiscordServer,
     agent: ScriptedAgent,
@@ -39,7 +39,7 @@ impl Talk {
         self.ada.mentions(&self.general, words).await;
     }
 
-    /// Says something in both places, and is answered for the `times`th time in both.
+    /// Sends a message in both places and waits for the `times`th answer in both.
     async fn goes_on(&mut self, times: usize) {
         self.says("and on").await;
         self.is_answered(times).await;
@@ -55,7 +55,7 @@ impl Talk {
     }
 }
 
-/// F4, F5: a connection that breaks is taken up again; what was said meanwhile is answered once.
+/// F4, F5: a broken session is resumed; messages sent meanwhile are answered once.
 #[rstest]
 #[case::cut(Event::Abort)]
 #[case::asked_to(Event::Reconnect)]
@@ -75,7 +75,7 @@ async fn a_session_that_breaks_is_taken_up_again(#[case] trouble: Event) {
     assert_eq!((sessions.identifies, sessions.resumes), (1, 1), "{sessions:?}");
 }
 
-/// F5: events that Discord sent and that never arrived are replayed.
+/// F5: events that Discord sent but that did not arrive are replayed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn events_that_never_arrived_are_replayed() {
     let mut talk = Talk::begun().await;
@@ -88,7 +88,7 @@ async fn events_that_never_arrived_are_replayed() {
     assert_eq!(talk.server.sessions().await.resumes, 1);
 }
 
-/// F5, D14: a session that is gone for good is begun anew, and what was missed is read back.
+/// F5, D14: a lost session is replaced by a new one, and what was missed is read back.
 #[rstest]
 #[case::forgotten(Event::Forget)]
 #[case::timed_out(Event::Close(4009))]
@@ -99,7 +99,7 @@ async fn what_is_missed_when_the_session_is_gone_is_read_back(#[case] trouble: E
     let mut talk = Talk::begun().await;
 
     talk.server.gateway(trouble).await;
-    // A session that is forgotten knows nothing of its connection; one that was ended is gone anyway.
+    // A forgotten session does not affect its open connection, so that one is cut here; an ended session is gone anyway.
     talk.says("meanwhile").await;
     talk.server.gateway(Event::Abort).await;
     talk.is_answered(2).await;
@@ -109,7 +109,7 @@ async fn what_is_missed_when_the_session_is_gone_is_read_back(#[case] trouble: E
     assert_eq!(sessions.identifies, 2, "{sessions:?}");
 }
 
-/// F3, F5: a Gateway that lets nobody in is tried again, with pauses; readiness says so meanwhile.
+/// F3, F5: a Gateway that refuses connections is retried with backoff; readiness reports it meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_gateway_that_lets_nobody_in_is_named() {
     let mut talk = Talk::begun().await;
@@ -122,11 +122,11 @@ async fn a_gateway_that_lets_nobody_in_is_named() {
     talk.is_answered(2).await;
 
     assert!(said.contains("discord.test"), "{said}");
-    rejoinder_tests::eventually("it is ready again", async || talk.gateway.readiness().await.0.then_some(())).await;
+    rejoinder_tests::eventually("readiness again", async || talk.gateway.readiness().await.0.then_some(())).await;
     assert_eq!(talk.server.sessions().await.identifies, 1);
 }
 
-/// F4: a connection that looks alive and is not, for want of acknowledged heartbeats, is given up.
+/// F4: a connection without acknowledged heartbeats is closed and replaced.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_connection_without_acknowledged_heartbeats_is_given_up() {
     let mut talk = Talk::begun_with(json!({ "heartbeat_interval": 0.5 })).await;
@@ -139,7 +139,7 @@ async fn a_connection_without_acknowledged_heartbeats_is_given_up() {
     assert!(talk.server.sessions().await.resumes >= 1);
 }
 
-/// F4: heartbeats go on while nothing happens, and nothing breaks.
+/// F4: an idle connection stays open with heartbeats alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_quiet_connection_stays() {
     let mut talk = Talk::begun_with(json!({ "heartbeat_interval": 0.5 })).await;
@@ -152,7 +152,7 @@ async fn a_quiet_connection_stays() {
     assert_eq!(talk.server.sessions().await.connections, 1);
 }
 
-/// F5: a stop keeps the session, so that a start goes on where it was, without using up another.
+/// F5: a stop keeps the session open, so that the next start resumes it without using up another.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_restart_takes_the_session_up_again() {
     let mut talk = Talk::begun().await;
@@ -167,7 +167,7 @@ async fn a_restart_takes_the_session_up_again() {
     assert_eq!(sessions.closed_with[..], [4000]);
 }
 
-/// F5: a session is not taken up again by a Discord that forgot it, and not begun again at once either.
+/// F5: when Discord refuses to resume the session at the start, a new one is begun.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_session_that_is_refused_at_the_start_is_begun_anew() {
     let mut talk = Talk::begun().await;

@@ -1,4 +1,4 @@
-//! Many at once.
+//! Many conversations at once.
 
 use rejoinder_discord_server::DiscordServer;
 use rejoinder_tests::ScriptedAgent;
@@ -7,7 +7,7 @@ use crate::{between_with, hears};
 
 const CROWD: usize = 400;
 
-/// B11, E4, E6: hundreds of conversations at once are each answered once, while one of them floods.
+/// B11, E4, E6: hundreds of concurrent conversations are each answered once, while one of them floods.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hundreds_at_once_are_each_answered_once() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);

@@ -7,7 +7,7 @@ use crate::{DEFERRAL, LATE, between, hears};
 
 const SOON: &str = "[guard]\nsoft_deadline = \"1s\"\n";
 
-/// A10, B10: the deferral turns into the answer, in place.
+/// A10, B10: the deferral is edited into the answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_becomes_the_answer() {
     let server = DiscordServer::start().await;
@@ -26,7 +26,7 @@ async fn a_deferral_becomes_the_answer() {
     assert_eq!(server.said(&chat).await, ["At last."]);
 }
 
-/// A10: a deferral that cannot be edited any more is followed by the answer.
+/// A10: a deferral that can no longer be edited is followed by the answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_that_was_deleted_is_followed_by_the_answer() {
     let server = DiscordServer::start().await;
@@ -46,7 +46,7 @@ async fn a_deferral_that_was_deleted_is_followed_by_the_answer() {
     assert_eq!(server.said(&general).await, ["At last."]);
 }
 
-/// A9, A10, G2: past both deadlines the deferral becomes the fallback, and the next one is answered.
+/// A9, A10, G2: after both deadlines the deferral becomes the fallback, and the next message is answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_stall_becomes_the_fallback() {
     let server = DiscordServer::start().await;
@@ -69,7 +69,7 @@ async fn a_stall_becomes_the_fallback() {
     assert_eq!(server.said(&chat).await, [LATE, "The next one."]);
 }
 
-/// B1: who only waits in line is owed a deferral at most, and the real answer wins.
+/// B1: a turn that waits for another one gets one deferral at most, and then its answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn everybody_in_line_is_told_and_answered() {
     let server = DiscordServer::start().await;
@@ -89,14 +89,14 @@ async fn everybody_in_line_is_told_and_answered() {
         .await;
     release.lets_one_through();
     let to_ada = hears(&server, &general, "the first").await;
-    let to_bob = crate::finds(&server, &general, "Bob's", |message| message.content.starts_with("echo")).await;
+    let to_bob = crate::finds(&server, &general, "Bob's answer", |message| message.content.starts_with("echo")).await;
 
     gateway.settles().await;
     assert_eq!(server.said(&general).await.len(), 2);
     assert_eq!((to_ada.reply_to, to_bob.reply_to), (Some(first.id), Some(second.id)));
 }
 
-/// D1, D3: a deferral is a debt that outlives the process, and is paid in its place.
+/// D1, D3: a debt outlives the process, and its deferral is edited into the answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_is_paid_after_a_crash() {
     let server = DiscordServer::start().await;
@@ -108,8 +108,8 @@ async fn a_deferral_is_paid_after_a_crash() {
     ada.dm("hello").await;
     let deferral = hears(&server, &chat, DEFERRAL).await;
     let turn = gateway.only_turn();
-    // Which message is the deferral is written down after it was sent.
-    eventually("it is written down", async || gateway.explain(&turn).contains(&deferral.id).then_some(())).await;
+    // The deferral's receipt is stored only after it was sent.
+    eventually("its receipt is stored", async || gateway.explain(&turn).contains(&deferral.id).then_some(())).await;
     gateway.kill();
     gateway.restart().await;
     let answer = hears(&server, &chat, "echo hello").await;

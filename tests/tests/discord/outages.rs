@@ -1,4 +1,4 @@
-//! Discord is away, or the clock is wrong.
+//! Discord is unavailable, or the clock jumps.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use rstest::rstest;
 
 use crate::{between, discord, hears};
 
-/// D10, F3, H2: ten minutes without Discord, in both directions: nothing is lost, nothing is doubled.
+/// D10, F3, H2: ten minutes without Discord, in both directions: nothing is lost or duplicated.
 #[rstest]
 #[case::unavailable(Fault::on_everything().failed(503))]
 #[case::cut_off(Fault::on_everything().reset())]
@@ -47,7 +47,7 @@ async fn ten_minutes_without_discord_cost_nobody_an_answer(#[case] outage: Fault
     assert_eq!((server.said(&hers).await.len(), server.said(&his).await.len()), (1, 1));
 }
 
-/// H2: a short outage uses up no delivery, and what was refused for now is sent once it is over.
+/// H2: a short outage does not exhaust the attempts of a delivery; it is sent once the outage is over.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_short_outage_of_sending_costs_nobody_an_answer() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
@@ -64,7 +64,7 @@ async fn a_short_outage_of_sending_costs_nobody_an_answer() {
     server.fault(Fault::on("POST", "/channels/*/messages").failed(503).always()).await;
     ada.dm("hello").await;
     server
-        .until("it was tried often", async || (server.calls_to("POST", "/messages").await.len() >= 6).then_some(()))
+        .until("at least six attempts", async || (server.calls_to("POST", "/messages").await.len() >= 6).then_some(()))
         .await;
     server.lift_all().await;
     hears(&server, &chat, "Hello.").await;
@@ -73,7 +73,7 @@ async fn a_short_outage_of_sending_costs_nobody_an_answer() {
     assert_eq!(server.said(&chat).await, ["Hello."]);
 }
 
-/// A clock that is set forward or back: the next message is answered as if nothing had been.
+/// The wall clock jumps forward and back: later messages are answered as usual.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_clock_that_jumps_is_survived() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);
@@ -91,5 +91,5 @@ async fn a_clock_that_jumps_is_survived() {
     let said = server.said(&chat).await;
     assert_eq!(said.len(), 4, "{said:?}");
     assert!(said.iter().all(|text| text == "Hello."), "{said:?}");
-    eventually("it is ready", async || gateway.readiness().await.0.then_some(())).await;
+    eventually("the gateway is ready", async || gateway.readiness().await.0.then_some(())).await;
 }

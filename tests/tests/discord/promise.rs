@@ -1,5 +1,5 @@
-//! What every platform keeps to when sending goes wrong, on Discord: what may have arrived is sent again as the same
-//! message, which is shown once.
+//! The shared promise scenarios on Discord: a message that may have arrived is sent again with the same nonce, and Discord
+//! shows it once.
 
 use std::cell::RefCell;
 
@@ -20,7 +20,7 @@ pub(crate) enum Place {
     ServerForgotten,
 }
 
-/// A Discord, and the file with the token that the gateway takes.
+/// A Discord double, and the file that the gateway reads its token from.
 pub(crate) struct Discord {
     server: DiscordServer,
     token: NamedTempFile,

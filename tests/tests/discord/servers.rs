@@ -1,4 +1,4 @@
-//! Servers, and who else is in them.
+//! Servers and the other participants in them.
 
 use rejoinder_discord_server::DiscordServer;
 use rejoinder_tests::ScriptedAgent;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::{between, between_with, hears};
 
-/// B5, L4: what is directed at the bot is answered, as a reply to it; the rest is nobody's business.
+/// B5, L4: messages directed at the bot are answered with a reply to each; others are ignored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_server_is_answered_when_it_asks() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Here.").await);
@@ -32,7 +32,7 @@ async fn a_server_is_answered_when_it_asks() {
     assert_eq!(agent.calls().len(), 3);
 }
 
-/// B5: with `group_policy = "all"` the agent hears everything, and owes an answer to what is directed at it.
+/// B5: with `group_policy = "all"` the agent gets every message, but only those directed at the bot are owed an answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_overheard_is_told_and_owed_nothing() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("NO_REPLY").await);
@@ -50,7 +50,7 @@ async fn what_is_overheard_is_told_and_owed_nothing() {
     assert!(agent.calls()[0].told().contains("nice weather"));
 }
 
-/// O1: another bot is owed nothing, and no agent runs for it; nor for a webhook.
+/// O1: messages from other bots and from webhooks are owed nothing, and no agent runs for them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn two_bots_do_not_answer_each_other_for_ever() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
@@ -69,7 +69,7 @@ async fn two_bots_do_not_answer_each_other_for_ever() {
     assert_eq!(server.said(&general).await.len(), 1);
 }
 
-/// O1: a bot that the operator names is answered like a person; our own messages never are.
+/// O1: a bot on `allow_bots` is answered like a person; the gateway's own messages never are.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_bot_that_is_allowed_is_answered() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello, colleague.").await);
@@ -85,7 +85,7 @@ async fn a_bot_that_is_allowed_is_answered() {
     assert_eq!(agent.calls().len(), 1);
 }
 
-/// A reaction to an answer owes nothing, and says something only to an agent that wants to know.
+/// A reaction to an answer is owed nothing, and reaches the agent only with `tell_reactions`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_reaction_to_an_answer_owes_nothing() {
     for tells in [false, true] {
@@ -98,7 +98,7 @@ async fn a_reaction_to_an_answer_owes_nothing() {
         let answer = hears(&server, &chat, "Hello.").await;
         gateway.settles().await;
         ada.reacts(&answer, "👍").await;
-        // Events come in order: once Bob is answered, the reaction is in.
+        // Events arrive in order: once Bob is answered, the reaction was received.
         bob.dm("hello").await;
         hears(&server, &bob.direct().await, "Hello.").await;
         agent.called(if tells { 3 } else { 2 }).await;
@@ -108,7 +108,7 @@ async fn a_reaction_to_an_answer_owes_nothing() {
     }
 }
 
-/// A server that the bot is invited to while it runs is answered from then on; one it is removed from is no trouble.
+/// A server that invites the bot at run time is answered from then on; being removed from one causes no trouble.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn servers_come_and_go() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
@@ -128,7 +128,7 @@ async fn servers_come_and_go() {
     assert!(gateway.readiness().await.0);
 }
 
-/// E4: an event that nobody can read, and one of a kind from the future, hold up nobody.
+/// E4: malformed events and events of an unknown kind block nobody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_poisonous_event_blocks_nobody() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Hello.").await);

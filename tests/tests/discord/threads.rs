@@ -35,7 +35,7 @@ async fn a_thread_is_a_conversation_of_its_own() {
     }
 }
 
-/// L2: a thread goes on where it was after a restart, and is opened again when it was archived.
+/// L2: a thread keeps its conversation after a restart, and is reopened if it was archived.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_thread_goes_on_after_a_restart() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::echoing().await);
@@ -59,14 +59,14 @@ async fn a_thread_goes_on_after_a_restart() {
     assert!(server.said(&general).await.is_empty());
 }
 
-/// The thread that a message began.
+/// The thread that was started from a message.
 async fn thread_of(server: &DiscordServer, channel: &Channel, message: &Message) -> Channel {
     let thread = server
         .until("a thread", async || server.visible(channel).await.into_iter().find(|it| it.id == message.id)?.thread);
     server.channel(&thread.await)
 }
 
-/// L2, A10: with `auto_thread` a mention is answered in a thread of its own, deferral and all; there it goes on
+/// L2, A10: with `auto_thread` a mention is answered in a thread of its own, deferral included; the thread continues
 /// without mentions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_mention_can_be_answered_in_a_thread_of_its_own() {
@@ -92,7 +92,7 @@ async fn a_mention_can_be_answered_in_a_thread_of_its_own() {
     assert!(told.contains("where to?"), "it is another conversation: {told}");
 }
 
-/// A19: where no thread may be opened, the answer stands in the channel.
+/// A19: without the permission to create a thread, the answer is sent to the channel.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn where_no_thread_can_be_opened_the_answer_stays_in_the_channel() {
     let (server, agent) = (DiscordServer::start().await, ScriptedAgent::replying("Here.").await);
@@ -108,7 +108,7 @@ async fn where_no_thread_can_be_opened_the_answer_stays_in_the_channel() {
     assert_eq!(answer.reply_to, Some(asked.id));
 }
 
-/// D1: a crash around the opening of a thread leaves one thread with one answer.
+/// D1: a crash before or after a thread is created leaves one thread with one answer.
 #[rstest::rstest]
 #[case::before_it("attempt_started:1")]
 #[case::after_it("attempt_ended:1")]

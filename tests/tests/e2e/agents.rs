@@ -1,4 +1,4 @@
-//! Whatever the agent does, the turn ends in one signal, and `explain` says why.
+//! Whatever the agent does, the turn ends in one signal, and `turns explain` says why.
 
 use rejoinder_tests::{Gate, Gateway, ModelServer, Reply, Script, ScriptedAgent};
 use reqwest::StatusCode;
@@ -16,7 +16,7 @@ async fn with_model(keys: &str, more: &str) -> (ModelServer, Gateway) {
     (model, gateway)
 }
 
-/// Asks, and expects these words, with this in the explanation.
+/// Sends a message, and expects this reply, this fallback cause, and `because` in the explanation.
 async fn asked(gateway: &Gateway, message: &str, words: &str, fallback: Option<&str>, because: &str) {
     let reply = gateway.hook("test", TOKEN).ask(message).await;
 
@@ -50,7 +50,7 @@ async fn a_silence_marker_is_silence_and_never_shown() {
     asked(&gateway, "zebra-marker", SILENT, Some("silent"), "marker").await;
 }
 
-/// A7, C1: thoughts and markers as models write them. A hook gives the words as they are.
+/// A7, C1: thoughts and silence markers in the forms that models write them are removed. A hook returns the text unchanged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn thoughts_and_markers_are_taken_out() {
     let agent = ScriptedAgent::start(|call, _| Script::replies(&call.told())).await;
@@ -182,7 +182,7 @@ async fn a_deferral_by_tool_is_paid_by_the_next_run() {
     assert_eq!((calls[0].attempt.as_deref(), calls[1].attempt.as_deref()), (Some("1"), Some("2")));
 }
 
-/// A5, C4, C5: an agent that is not there at all.
+/// A5, C4, C5: the agent cannot be reached.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_agent_that_cannot_be_reached_ends_in_one_fallback() {
     let agent = "[agents.main]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"none\"\n";
@@ -221,7 +221,7 @@ async fn a_silent_agent_hands_the_turn_to_the_orchestrator() {
     asked(&gateway, "hello", "I will take this one.", Some("silent"), "the ladder hands it to `orchestrator`").await;
 }
 
-/// B1: what waits in line is deferred at most, and gets its own answer.
+/// B1: a turn that waits for another one gets at most a deferral, and then its own answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_turn_that_waits_in_line_is_deferred_and_then_answered() {
     let release = Gate::default();
@@ -245,7 +245,7 @@ async fn a_turn_that_waits_in_line_is_deferred_and_then_answered() {
     assert_eq!(hook.comes_to_rest(&second.turn()).await.words(), "second");
 }
 
-/// The built-in agent needs nothing.
+/// The built-in agent needs no configuration.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn without_configuration_the_front_desk_answers() {
     let gateway = Gateway::builder().config(&hook("")).start().await;

@@ -1,4 +1,4 @@
-//! A hook's callback: the whole outbox, against a receiver that misbehaves.
+//! A hook's callback: deliveries to a receiver that misbehaves.
 
 use std::{
     collections::VecDeque,
@@ -21,7 +21,7 @@ use crate::{TOKEN, hook};
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
-/// What arrived at the receiver.
+/// A callback that the receiver got.
 #[derive(Clone, Debug)]
 struct Posted {
     id: String,
@@ -29,14 +29,14 @@ struct Posted {
     verified: bool,
 }
 
-/// A status, and a `Retry-After` in seconds.
+/// A status and a `Retry-After` in seconds.
 type Answer = (u16, Option<&'static str>);
 
 #[derive(Clone, Default)]
 struct Receiver {
     port: u16,
     posted: Arc<Mutex<Vec<Posted>>>,
-    /// What it answers, one after the other; then 204.
+    /// Its next responses, in order; then 204.
     answers: Arc<Mutex<VecDeque<Answer>>>,
 }
 
@@ -100,7 +100,7 @@ async fn the_answer_is_posted_and_signed() {
     );
 }
 
-/// H2, I5: a receiver that is down for a moment gets it with the same id; each attempt is a row.
+/// H2, I5: a receiver that is briefly unavailable gets the callback later with the same id; each attempt is a row.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_receiver_that_is_down_gets_it_later_once() {
     let receiver = Receiver::start(&[(500, None), (503, None)]).await;
@@ -118,7 +118,7 @@ async fn a_receiver_that_is_down_gets_it_later_once() {
     assert!(explained.contains("500") && explained.contains("503"), "{explained}");
 }
 
-/// D6: a refusal is final; the answer at the hook is not touched by it.
+/// D6: a permanent error is not retried; the hook's answer stays available.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_receiver_that_refuses_is_not_asked_again() {
     let receiver = Receiver::start(&[(410, None)]).await;
@@ -128,7 +128,7 @@ async fn a_receiver_that_refuses_is_not_asked_again() {
 
     let reply = hook.ask("hello").await;
     receiver.has_got(1).await;
-    eventually("the refusal is stored", async || gateway.explain(&reply.turn()).contains("410").then_some(())).await;
+    eventually("the error is stored", async || gateway.explain(&reply.turn()).contains("410").then_some(())).await;
     gateway.kill();
     gateway.restart().await;
     let again = hook.result(&reply.turn(), 0).await;
@@ -137,7 +137,7 @@ async fn a_receiver_that_refuses_is_not_asked_again() {
     assert_eq!(receiver.posted().len(), 1);
 }
 
-/// D1: an attempt that has no result is made again, with the same id.
+/// D1: an attempt without a result is repeated with the same id.
 #[rstest::rstest]
 #[case::before_the_bytes("attempt_started:1", 1)]
 #[case::after_the_bytes("attempt_ended:1", 2)]
@@ -148,7 +148,7 @@ async fn a_crash_around_an_attempt_ends_in_one_delivery(#[case] point: &str, #[c
 
     gateway.spawn(&[("REJOINDER_CRASH_AT", point)]);
     gateway.is_ready().await;
-    // The answer may or may not be out before the crash.
+    // The hook's response may or may not be sent before the crash.
     let _answer = gateway.hook("test", TOKEN).message("hello").send().await;
     gateway.has_crashed().await;
     gateway.restart().await;
@@ -157,7 +157,7 @@ async fn a_crash_around_an_attempt_ends_in_one_delivery(#[case] point: &str, #[c
     assert!(posted.iter().all(|post| post.id == posted[0].id && post.verified), "{posted:?}");
 }
 
-/// H4, H5: what the receiver asks for is kept over a restart.
+/// H4, H5: the receiver's `Retry-After` is respected across a restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_limit_is_waited_out_also_over_a_restart() {
     let receiver = Receiver::start(&[(429, Some("2"))]).await;

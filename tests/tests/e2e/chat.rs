@@ -4,7 +4,7 @@ use rejoinder_tests::{Browser, Call, Gate, Gateway, ModelServer, Script, Scripte
 use reqwest::{StatusCode, header};
 use rstest::rstest;
 
-/// What the agent was told last. What has no words between it is one message to a model.
+/// The last line of the last message: consecutive messages from the person are sent to the model as one.
 fn last_said(call: &Call) -> String {
     let messages = call.body["messages"].as_array().expect("messages");
     let last = messages.last().expect("a message")["content"].as_str().expect("text");
@@ -15,14 +15,14 @@ async fn chat(agent: &ScriptedAgent, more: &str) -> Gateway {
     Gateway::builder().config(&agent.section()).config(more).start().await
 }
 
-/// How many turns there are, whatever their state.
+/// The number of turns in any state.
 fn turns(gateway: &Gateway) -> usize {
     let list: serde_json::Value =
         serde_json::from_str(&gateway.prints(&["turns", "list", "--json"])).expect("the list is JSON");
     list["items"].as_array().expect("the list has items").len()
 }
 
-/// B11: streaming text, safe Markdown, history, and nobody else's words.
+/// B11: streamed text, safe Markdown, history, and no messages of other people.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_conversation_is_seen_as_it_is_written_and_found_again() {
     let model = ModelServer::start().await;
@@ -31,7 +31,7 @@ async fn a_conversation_is_seen_as_it_is_written_and_found_again() {
     Browser::follows("conversation", &gateway.url()).is_content().await;
 }
 
-/// B10, B13: the person sees one bubble for one turn.
+/// B10, B13: the person sees one bubble per turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_deferral_becomes_the_answer_in_its_place() {
     let release = Gate::default();
@@ -50,7 +50,7 @@ async fn a_deferral_becomes_the_answer_in_its_place() {
     assert_eq!(agent.calls().len(), 1);
 }
 
-/// D1, E6: what was missed is shown once; what was written meanwhile is sent once.
+/// D1, E6: missed answers are shown once; messages written meanwhile are sent once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_page_outlives_a_killed_gateway_and_a_lost_network() {
     let (never, release) = (Gate::default(), Gate::default());
@@ -90,7 +90,7 @@ async fn a_page_outlives_a_killed_gateway_and_a_lost_network() {
     assert_eq!(turns(&gateway), 3);
 }
 
-/// E6: stored, and the page never heard of it; so it says it again.
+/// E6: the page gets no acknowledgement, so it sends the message again.
 #[rstest]
 #[case::lost_before_the_commit("received:1")]
 #[case::lost_after_the_commit("accepted:1")]
@@ -125,7 +125,7 @@ async fn an_empty_answer_becomes_a_question_with_buttons() {
     assert_eq!(turns(&gateway), 2);
 }
 
-/// A7: no bubble is empty, and no words are swallowed.
+/// A7: no bubble is empty, and no visible text is dropped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn emptiness_is_judged_on_what_is_shown() {
     let agent = ScriptedAgent::start(|call, _| Script::replies(&last_said(call))).await;
@@ -240,7 +240,7 @@ xdg-open http://127.0.0.1:7420/chat
 
 Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaftsvorsitzender is one word.";
 
-/// Both widths, both themes; what the screenshots of the documents are made of.
+/// Both widths and both themes; the screenshots of the documentation are taken here.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_page_fits_and_can_be_read_on_every_device() {
     let release = Gate::default();

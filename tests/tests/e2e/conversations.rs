@@ -1,4 +1,4 @@
-//! Conversations, their memory, and the gateway's own commands.
+//! Conversations, their history, and the gateway's own commands.
 
 use rejoinder_tests::{Gate, Gateway, Reply, Script, ScriptedAgent, eventually};
 
@@ -50,7 +50,7 @@ async fn memory_survives_a_restart_and_ends_with_new() {
     assert_eq!(said_to_the_model(&calls[2]), ["user: three"]);
 }
 
-/// C6: what looks like an option is text, on the way in and on the way out.
+/// C6: text that looks like an option stays text, in both directions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn options_in_a_text_are_only_text() {
     let text = "wait=0 [[reply_to:7]] --silent MEDIA:/etc/hostname [[react:👍]]";
@@ -64,7 +64,7 @@ async fn options_in_a_text_are_only_text() {
     assert_eq!(reply.body.get("attachments"), None);
 }
 
-/// B3, D12, D18: what runs and what waits is called off at once, and the command is answered.
+/// B3, D12, D18: `/stop` cancels the running and the waiting turns at once, and is answered itself.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn stop_calls_off_what_runs_and_what_waits() {
     let never = Gate::default();
@@ -81,10 +81,10 @@ async fn stop_calls_off_what_runs_and_what_waits() {
     assert_eq!((stopped.state(), stopped.words()), ("answered", "Cancelled."));
     assert_eq!(hook.result(&running.turn(), 0).await.state(), "cancelled");
     assert_eq!(hook.result(&waiting.turn(), 0).await.state(), "cancelled");
-    assert!(gateway.explain(&stopped.turn()).contains("Cancelled."), "the command is a turn of its own");
+    assert!(gateway.explain(&stopped.turn()).contains("Cancelled."), "the command's turn has no answer");
 }
 
-/// L4: the answers of turns in one conversation are bound to their turns, in order.
+/// L4: each turn of a conversation gets its own answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn many_turns_in_one_conversation_are_answered_one_by_one() {
     let agent = ScriptedAgent::start(|call, _| {
@@ -107,7 +107,7 @@ async fn many_turns_in_one_conversation_are_answered_one_by_one() {
     assert_eq!(agent.calls().len(), 20);
 }
 
-/// D3: more turns than may run at once; the rest wait as rows and all are answered.
+/// D3: more turns than may run at the same time; the others wait as rows, and all are answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn more_turns_than_seats_are_all_answered() {
     let agent = ScriptedAgent::replying("served").await;

@@ -1,5 +1,5 @@
-//! `kill -9` at every step: what was accepted is answered once, and the caller who asks again with the
-//! same key gets that answer.
+//! `kill -9` at every step: an accepted turn is answered once, and a caller who repeats the request with the same key gets
+//! that answer.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use rstest::rstest;
 
 use crate::{TOKEN, hook};
 
-/// D1, E1, E3, E8: design §9, the rows that exist for hooks.
+/// D1, E1, E3, E8: design §9, the rows for hooks.
 #[rstest]
 #[case::received_before_the_commit("received:1", 1)]
 #[case::committed_before_the_caller_is_told("accepted:1", 1)]
@@ -39,7 +39,7 @@ async fn a_crash_at_any_step_leaves_one_answer(#[case] point: &str, #[case] runs
     assert!(turns.iter().all(|turn| turn.as_deref() == Some(&*answer.turn())), "{turns:?}");
 }
 
-/// D1: a caller who does not ask again finds the answer all the same.
+/// D1: a caller who does not repeat the request finds the answer at the result URL.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_turn_that_was_accepted_is_answered_after_a_crash() {
     let release = Gate::default();
@@ -84,7 +84,7 @@ async fn a_deferral_is_paid_after_a_crash() {
     assert_eq!(hook.comes_to_rest(&deferred.turn()).await.words(), "paid");
 }
 
-/// D11, D13: a turn that ends the process each time is given up after `max_runs`, and answered.
+/// D11, D13: a turn that crashes the process every time is given up after `max_runs`, and answered with the fallback.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_poisonous_turn_is_quarantined_and_answered() {
     let agent = ScriptedAgent::replying("never seen").await;
@@ -107,7 +107,7 @@ async fn a_poisonous_turn_is_quarantined_and_answered() {
     assert!(agent.calls().is_empty());
 }
 
-/// D1, E4: killed at random moments under load, again and again; every accepted turn is answered once.
+/// D1, E4: the process is repeatedly killed under load; every accepted turn is answered once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn killed_again_and_again_under_load_every_turn_is_answered_once() {
     let agent = ScriptedAgent::replying("done").await;
@@ -126,7 +126,7 @@ async fn killed_again_and_again_under_load_every_turn_is_answered_once() {
             })
         });
         let calls: Vec<_> = calls.collect();
-        eventually("some are answered", async || (agent.calls().len() > round * 20).then_some(())).await;
+        eventually("some turns run", async || (agent.calls().len() > round * 20).then_some(())).await;
         gateway.kill();
         for call in calls {
             turns.extend(call.await.unwrap().map(|key| (round, key)));

@@ -1,5 +1,4 @@
-//! A disk that takes nothing any more: nothing is accepted that could be lost, nothing accepted is lost,
-//! and the gateway recovers by itself.
+//! The disk is full: new turns are refused, accepted ones are kept, and the gateway recovers without a restart.
 
 use rejoinder_tests::{Gate, Gateway, Reply, Script, ScriptedAgent, eventually};
 use reqwest::StatusCode;
@@ -27,9 +26,9 @@ async fn a_full_disk_refuses_new_turns_and_loses_no_accepted_one() {
     let refused = Reply::of(hook.message("too much").header("Idempotency-Key", "later")).await;
     release.lets_one_through();
     let not_ready =
-        eventually("it is not ready", async || Some(ready().await).filter(|status| !status.is_success())).await;
+        eventually("/readyz fails", async || Some(ready().await).filter(|status| !status.is_success())).await;
     gateway.has_room_again();
-    eventually("it is ready again", async || ready().await.is_success().then_some(())).await;
+    eventually("the gateway is ready again", async || ready().await.is_success().then_some(())).await;
     let retried = Reply::of(hook.message("too much").header("Idempotency-Key", "later")).await;
 
     assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE, "{refused:?}");

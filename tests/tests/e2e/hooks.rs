@@ -1,4 +1,4 @@
-//! A turn over HTTP.
+//! Turns over HTTP.
 
 use rejoinder_tests::{Gate, Gateway, Reply, Script, ScriptedAgent};
 use reqwest::StatusCode;

@@ -1,4 +1,4 @@
-//! What was said while nobody was there.
+//! Messages that were sent while the gateway was down.
 
 use rejoinder_matrix_server::Homeserver;
 use rejoinder_tests::ScriptedAgent;
@@ -6,7 +6,7 @@ use rstest::rstest;
 
 use crate::{Chat, Place, QUIET, patient, with_chat};
 
-/// D14: the first start begins at now.
+/// D14: the first start does not answer messages from before it.
 #[tokio::test]
 async fn the_first_start_answers_nothing_from_before_it() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
@@ -25,7 +25,8 @@ async fn the_first_start_answers_nothing_from_before_it() {
     assert_eq!(ada.hears(&room, &account.user).await, ["echo new"]);
 }
 
-/// D4, D9, D14, E1, E6, F5: all of it is answered, in order, once; more than one sync brings, encrypted too.
+/// D4, D9, D14, E1, E6, F5: all missed messages are answered once and in order, even more than one sync returns, and
+/// encrypted ones too.
 #[rstest]
 #[case::in_the_open(Place::Direct, 110)]
 #[case::encrypted(Place::Encrypted, 70)]
@@ -50,7 +51,7 @@ async fn what_was_said_meanwhile_is_answered_in_order(#[case] place: Place, #[ca
     assert_eq!(chat.hears(&user).await[1..], expected);
 }
 
-/// D1, D9, E6, F5: people go on talking while the gateway is killed and restarted: each is answered once, in order.
+/// D1, D9, E6, F5: people keep writing while the gateway is killed and restarted: each message is answered once, in order.
 #[tokio::test]
 async fn a_restart_while_people_talk_loses_nothing() {
     const TALK: usize = 20;

@@ -8,7 +8,7 @@ use crate::{Chat, DEFERRAL, LATE, Place, QUIET, between, until_taken_in, with_ad
 
 const SOON: &str = "[guard]\nsoft_deadline = \"1s\"\n";
 
-/// A10, B10: the deferral turns into the answer, in place.
+/// A10, B10: the deferral is edited into the answer.
 #[rstest]
 #[tokio::test]
 async fn a_deferral_becomes_the_answer(#[values(Place::Direct, Place::Encrypted)] place: Place) {
@@ -38,14 +38,14 @@ async fn a_deferral_is_paid_after_a_restart() {
     gateway.kill();
     release.lets_one_through();
     gateway.restart().await;
-    // The agent is given it again, and answers at once.
+    // The agent gets the turn again, and answers at once.
     chat.until_last(&user, "echo hello").await;
 
     gateway.settles().await;
     assert_eq!(chat.hears(&user).await, ["echo hello"]);
 }
 
-/// B1, D18: a cancel settles at once, and the answer that comes later is not shown.
+/// B1, D18: a cancel settles at once, and a later answer is not shown.
 #[tokio::test]
 async fn a_cancel_settles_at_once() {
     let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("Never.").await);
@@ -63,7 +63,7 @@ async fn a_cancel_settles_at_once() {
     assert_eq!(chat.hears(&user).await, ["Cancelled."]);
 }
 
-/// A9, A10, D3, G2: past both deadlines the deferral becomes the fallback; who waited meanwhile is answered.
+/// A9, A10, D3, G2: after both deadlines the deferral becomes the fallback; the turn that waited is answered.
 #[rstest]
 #[tokio::test]
 async fn a_stall_becomes_the_fallback(#[values(Place::Direct, Place::Encrypted)] place: Place) {
@@ -84,7 +84,7 @@ async fn a_stall_becomes_the_fallback(#[values(Place::Direct, Place::Encrypted)]
     assert_eq!(chat.hears(&user).await, [LATE, "The next one."]);
 }
 
-/// B1, L4: who only waits in line is owed a deferral at most, and the real answer wins.
+/// B1, L4: a turn that waits for another one gets one deferral at most, and then its answer.
 #[tokio::test]
 async fn everybody_in_line_is_told_and_answered() {
     let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("the first").await);
@@ -113,7 +113,7 @@ async fn everybody_in_line_is_told_and_answered() {
     assert!(answers[1].1.ends_with("two"), "{answers:?}");
 }
 
-/// A10: a deferral that somebody deletes is followed by the answer: nobody would see what it is changed to.
+/// A10: a deferral that somebody deletes is followed by the answer, as an edit of it would not be shown.
 #[tokio::test]
 async fn a_deferral_that_was_deleted_is_followed_by_the_answer() {
     let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("At last.").await);

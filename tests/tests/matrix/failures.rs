@@ -1,4 +1,4 @@
-//! What the homeserver refuses, and what it may have done or not.
+//! Calls that the homeserver rejects, and calls whose result is unknown.
 
 use rejoinder_matrix_server::{Call, Fault, Homeserver, Proxy};
 use rejoinder_tests::{ScriptedAgent, eventually};
@@ -13,13 +13,13 @@ fn answering(status: u16, code: &str) -> Fault {
     Fault::Answer { status, body: json!({ "errcode": code, "error": "no" }) }
 }
 
-/// What was sent, or tried to be.
+/// The calls that sent a message, including failed ones.
 fn sends(way: &Proxy) -> Vec<Call> {
     way.calls().into_iter().filter(|call| call.method == "PUT" && call.path.contains(SEND)).collect()
 }
 
-/// D7's counterpart, B10, E8, I5: what may have arrived is sent again as the same transaction, which the homeserver
-/// shows once; an attempt whose end is not known is counted as one.
+/// B10, D7, E8, I5: a message that may have arrived is sent again with the same transaction id, and the homeserver shows it
+/// once; attempts with an unknown result are counted.
 #[rstest]
 #[case::the_answer_was_lost(Fault::LoseAnswer, 1)]
 #[case::the_answer_was_lost_twice(Fault::LoseAnswer, 2)]
@@ -48,7 +48,7 @@ async fn what_may_have_arrived_is_sent_again_and_shown_once(#[case] fault: Fault
     assert!(metrics.lines().any(counts), "{metrics}");
 }
 
-/// A call that is done and never answered is not waited for for ever, and not done twice.
+/// A call that is executed without a response times out, and is not executed twice.
 #[tokio::test]
 async fn an_answer_that_never_comes_is_not_waited_for() {
     let agent = ScriptedAgent::replying("Hello.").await;
@@ -67,7 +67,8 @@ async fn an_answer_that_never_comes_is_not_waited_for() {
     assert_eq!(sends[0].path, sends[1].path);
 }
 
-/// After 23 hours the transaction may be forgotten: the room is read back before anything is sent again.
+/// After 23 hours the homeserver may have forgotten the transaction id: the room is read back before anything is sent
+/// again.
 #[rstest]
 #[case::it_arrived(Fault::LoseAnswer)]
 #[case::it_did_not_arrive(answering(500, "M_UNKNOWN"))]
@@ -83,7 +84,7 @@ async fn what_may_have_arrived_is_looked_for_once_its_transaction_is_forgotten(#
     way.fails("PUT", SEND, 1, fault);
     way.fails("PUT", SEND, 10_000, answering(500, "M_UNKNOWN"));
     ada.says(&room, "hello").await;
-    eventually("it was tried again", async || (sends(&way).len() >= 2).then_some(())).await;
+    eventually("another attempt", async || (sends(&way).len() >= 2).then_some(())).await;
     let before = looks();
     gateway.calendar_jumps(24 * 3600);
     eventually("the room is read back", async || (looks() > before).then_some(())).await;
@@ -93,7 +94,7 @@ async fn what_may_have_arrived_is_looked_for_once_its_transaction_is_forgotten(#
     assert_eq!(ada.hears(&room, &user).await, ["Hello."]);
 }
 
-/// A change is the same when it is made twice: nothing is doubled.
+/// An edit is idempotent, so it is retried.
 #[tokio::test]
 async fn a_change_that_was_lost_is_made_again() {
     let (agent, release) = ScriptedAgent::holding("At last.").await;
@@ -113,8 +114,8 @@ async fn a_change_that_was_lost_is_made_again() {
     assert_eq!(changes.len(), 2, "{changes:?}");
 }
 
-/// A18, A19, D6, I2: power that is lost while the agent works ends visibly, is not tried again, and the turn says why;
-/// with the power back, the next one is answered.
+/// A18, A19, D6, I2: a power level that is lost while the agent works makes the turn `undeliverable`, without retries and
+/// with the reason in its record. With the power back, the next message is answered.
 #[tokio::test]
 async fn power_that_is_lost_ends_visibly() {
     let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("Too late.").await);
@@ -128,7 +129,7 @@ async fn power_that_is_lost_ends_visibly() {
     agent.called(1).await;
     ada.lets_speak_from(&room, 50).await;
     release.lets_one_through();
-    eventually("it is given up", async || (gateway.undeliverable() == 1).then_some(())).await;
+    eventually("the turn is undeliverable", async || (gateway.undeliverable() == 1).then_some(())).await;
     let explained = gateway.explain(&gateway.only_turn());
     let tried = sends(&way).len();
     ada.lets_speak_from(&room, 0).await;
@@ -137,11 +138,11 @@ async fn power_that_is_lost_ends_visibly() {
 
     gateway.settles().await;
     assert!(explained.contains("M_FORBIDDEN"), "{explained}");
-    assert!((1..=3).contains(&tried), "a refusal was tried {tried} times");
+    assert!((1..=3).contains(&tried), "a permanent error was tried {tried} times");
     assert_eq!(ada.hears(&room, &user).await, ["echo two"]);
 }
 
-/// D10: 401 to what is sent: readiness says so, nothing is hammered, and the answer is kept for when it is heard again.
+/// D10: after a 401 on sending, readiness reports it, calls are rare, and the answer is kept until the session is accepted.
 #[tokio::test]
 async fn an_answer_waits_for_a_session_that_is_accepted() {
     let agent = ScriptedAgent::replying("Hello.").await;
@@ -158,12 +159,12 @@ async fn an_answer_waits_for_a_session_that_is_accepted() {
 
     gateway.settles().await;
     assert!(said.contains("matrix.test"), "{said}");
-    assert!(tried <= 3, "it was tried {tried} times while the session was refused");
+    assert!(tried <= 3, "it was tried {tried} times while the session was rejected");
     assert_eq!(ada.hears(&room, &user).await, ["Hello."]);
-    eventually("it is ready again", async || gateway.readiness().await.0.then_some(())).await;
+    eventually("the gateway is ready again", async || gateway.readiness().await.0.then_some(())).await;
 }
 
-/// B10, I3: a long answer whose second part is lost on its way comes whole, and no part twice.
+/// B10, I3: the response to the second part of a long answer is lost: all parts are shown, each once.
 #[tokio::test]
 async fn a_part_that_is_lost_is_sent_again_and_no_other() {
     let paragraphs: Vec<_> = (0..60).map(|n| format!("Paragraph {n}. {}", "word ".repeat(150))).collect();
@@ -179,10 +180,10 @@ async fn a_part_that_is_lost_is_sent_again_and_no_other() {
 
     let said = ada.hears(&room, &user).await;
     let sends = sends(&way);
-    assert_eq!(sends.len(), said.len() + 1, "no part was lost, or another one");
+    assert_eq!(sends.len(), said.len() + 1, "not exactly one part was sent twice");
     assert_eq!(sends[1].path, sends[2].path);
     let said = said.join("\n");
-    let places: Vec<_> = (0..60).map(|n| said.find(&format!("Paragraph {n}.")).expect("it is there")).collect();
+    let places: Vec<_> = (0..60).map(|n| said.find(&format!("Paragraph {n}.")).expect("a paragraph")).collect();
     assert!(places.is_sorted(), "the parts are out of order");
     for n in 0..60 {
         assert_eq!(said.matches(&format!("Paragraph {n}.")).count(), 1, "paragraph {n}");

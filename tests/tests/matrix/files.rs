@@ -1,4 +1,4 @@
-//! Files, and what is no text.
+//! Files and other messages without text.
 
 use rejoinder_matrix_server::{Fault, Homeserver, Proxy};
 use rejoinder_tests::{Call, Gateway, Script, ScriptedAgent};
@@ -6,10 +6,10 @@ use serde_json::json;
 
 use crate::matrix;
 
-/// The smallest picture there is.
+/// A minimal picture.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89\0\0\0\rIDATx\x9cc\0\x01\0\0\x05\0\x01\r\n-\xb4\0\0\0\0IEND\xaeB`\x82";
 
-/// A gateway with an agent that can see, and counts; the account, and the way to it.
+/// A gateway with an agent that accepts images and numbers its answers, behind a proxy; the third value is its user id.
 async fn seeing(homeserver: &Homeserver, keys: &str) -> (Gateway, ScriptedAgent, String, Proxy) {
     let agent = ScriptedAgent::start(|_, number| Script::replies(&format!("answer {number}"))).await;
     let (way, account) = (homeserver.proxy().await, homeserver.account("agent").await);
@@ -23,7 +23,7 @@ async fn seeing(homeserver: &Homeserver, keys: &str) -> (Gateway, ScriptedAgent,
     (gateway, agent, account.user, way)
 }
 
-/// K3: a picture reaches a model that can see, as a picture, beside what was said with it: one turn.
+/// K3: a picture and its caption reach a multimodal model as one turn.
 #[tokio::test]
 async fn a_picture_is_seen() {
     let homeserver = Homeserver::shared().await;
@@ -41,7 +41,7 @@ async fn a_picture_is_seen() {
     assert_eq!(agent.calls().len(), 1);
 }
 
-/// K3: a file that is too large, and one that cannot be fetched, cost nobody the text.
+/// K3: a message whose file is too large, or cannot be fetched, is answered without the file.
 #[tokio::test]
 async fn a_file_that_is_not_there_costs_nobody_the_text() {
     let homeserver = Homeserver::shared().await;
@@ -63,8 +63,8 @@ async fn a_file_that_is_not_there_costs_nobody_the_text() {
     assert!(told.iter().all(|told| !told.contains("data:image/")), "{told:#?}");
 }
 
-/// K3: a text file is read, also an encrypted one; a place and a sticker are told in words; what is replied to is
-/// quoted.
+/// K3: a text file is inlined, even an encrypted one; a location and a sticker are described in text; the message replied
+/// to is quoted.
 #[tokio::test]
 async fn what_is_no_text_is_told_in_words() {
     let homeserver = Homeserver::shared().await;

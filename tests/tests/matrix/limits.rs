@@ -1,4 +1,4 @@
-//! Limits of the homeserver.
+//! Rate limits of the homeserver.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{QUIET, SEND, matrix};
 
-/// What was sent so far.
+/// The calls that sent a message.
 fn sends(way: &Proxy) -> Vec<Call> {
     way.calls().into_iter().filter(|call| call.method == "PUT" && call.path.contains(SEND)).collect()
 }
@@ -18,7 +18,7 @@ fn limited(milliseconds: u64) -> Fault {
     Fault::Answer { status: 429, body }
 }
 
-/// H4: a 429 is waited out, and what was refused is sent once.
+/// H4: the gateway waits for the end of a rate limit, and then sends the message once.
 #[tokio::test]
 async fn a_limit_is_waited_out() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
@@ -30,7 +30,7 @@ async fn a_limit_is_waited_out() {
     way.fails("PUT", SEND, 1, limited(2000));
 
     ada.says(&room, "hello").await;
-    way.until("it is refused", |call| call.status == 429).await;
+    way.until("the answer is rate limited", |call| call.status == 429).await;
     let refused = Instant::now();
     ada.until_hears(&room, &account.user, 1).await;
 
@@ -40,7 +40,7 @@ async fn a_limit_is_waited_out() {
     assert_eq!(sends(&way).iter().map(|call| call.status).collect::<Vec<_>>(), [429, 200]);
 }
 
-/// H5: how long the account is blocked survives the process; it is not tried before.
+/// H5: the end of a rate limit is stored, and a restarted process does not retry before it.
 #[tokio::test]
 async fn a_block_survives_a_restart() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
@@ -53,9 +53,9 @@ async fn a_block_survives_a_restart() {
     way.fails("PUT", SEND, 1, limited(10_000));
 
     ada.says(&room, "hello").await;
-    way.until("it is refused", |call| call.status == 429).await;
+    way.until("the answer is rate limited", |call| call.status == 429).await;
     let refused = Instant::now();
-    eventually("the refusal is written down", async || {
+    eventually("the rate limit is stored", async || {
         gateway.explain(&gateway.only_turn()).contains("429").then_some(())
     })
     .await;
@@ -68,10 +68,10 @@ async fn a_block_survives_a_restart() {
     assert_eq!(sends(&way).len(), 2);
 }
 
-/// H4: with the limits that Synapse has by itself, answers that are shown while they grow never hold up another one.
+/// H4: with Synapse's default rate limits, drafts never delay answers.
 #[tokio::test]
 async fn drafts_leave_room_for_answers() {
-    // Each answer takes a dozen seconds: as many drafts as anybody liked to see would be more than the burst of ten.
+    // Each answer takes a dozen seconds: unlimited drafts would exceed the burst of ten.
     const PEOPLE: usize = 3;
     let homeserver = Homeserver::start(Settings::as_synapse_comes()).await;
     let model = rejoinder_tests::ModelServer::start().await;
@@ -88,7 +88,7 @@ async fn drafts_leave_room_for_answers() {
         person.join(&room).await;
     }
     people[0].until_joined(&room, &account.user).await;
-    // In threads, so that nobody waits for another one.
+    // In threads, so that the conversations do not wait for each other.
     let mut roots = Vec::new();
     for person in &people {
         roots.push(person.says(&room, "a thread").await);
@@ -105,6 +105,6 @@ async fn drafts_leave_room_for_answers() {
 
     gateway.settles().await;
     let sends = sends(&way);
-    assert!(sends.len() > PEOPLE + 2, "hardly a draft was sent: {sends:?}");
+    assert!(sends.len() > PEOPLE + 2, "hardly any draft was sent: {sends:?}");
     assert!(sends.iter().all(|call| call.status == 200), "{sends:?}");
 }

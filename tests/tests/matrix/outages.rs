@@ -1,4 +1,4 @@
-//! The homeserver is away, or its answers are lost.
+//! The homeserver is unavailable, or its responses are lost.
 
 use rejoinder_matrix_server::{Fault, Homeserver, Settings};
 use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::{Chat, Place, QUIET, between_on, by_way, matrix, patient, with_ada, with_chat};
 
-/// D10, F1, F3, F5, H2: Synapse is stopped and started again, with a question waiting for its answer and another one
-/// just asked: nothing is lost, nothing is doubled.
+/// D10, F1, F3, F5, H2: Synapse is stopped and started again while one answer is owed and another question arrives: nothing
+/// is lost or duplicated.
 #[tokio::test]
 async fn a_homeserver_that_is_stopped_and_started_costs_nobody_an_answer() {
     let mut homeserver = Homeserver::start(Settings::default()).await;
@@ -26,7 +26,7 @@ async fn a_homeserver_that_is_stopped_and_started_costs_nobody_an_answer() {
     homeserver.stop();
     release.lets_one_through();
     let during = gateway.complains("matrix.test").await;
-    eventually("it was tried", async || gateway.metrics().await.contains("attempts_total").then_some(())).await;
+    eventually("an attempt", async || gateway.metrics().await.contains("attempts_total").then_some(())).await;
     homeserver.start_again().await;
     bob.says(&his, "are you there?").await;
     ada.until_hears(&hers, &user, 1).await;
@@ -36,10 +36,10 @@ async fn a_homeserver_that_is_stopped_and_started_costs_nobody_an_answer() {
     assert_eq!(ada.hears(&hers, &user).await, ["The first."]);
     assert_eq!(bob.hears(&his, &user).await, ["echo are you there?"]);
     assert!(during.contains("syncing fails"), "{during}");
-    eventually("it is ready again", async || gateway.readiness().await.0.then_some(())).await;
+    eventually("the gateway is ready again", async || gateway.readiness().await.0.then_some(())).await;
 }
 
-/// E8, J1: an answer whose receipt is lost is sent again as the same transaction, and seen once.
+/// E8, J1: an answer whose response is lost is sent again with the same transaction id, and shown once.
 #[tokio::test]
 async fn a_lost_receipt_shows_nothing_twice() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
@@ -64,7 +64,7 @@ async fn a_lost_receipt_shows_nothing_twice() {
     assert!(sends.iter().all(|path| *path == sends[0]), "{sends:?}");
 }
 
-/// D17, F3: a homeserver that cannot be reached at the start is named, and found when it is there.
+/// D17, F3: readiness reports a homeserver that is unreachable at the start; the gateway connects once it is back.
 #[tokio::test]
 async fn a_start_without_a_homeserver_goes_on_when_it_is_there() {
     let mut homeserver = Homeserver::start(Settings::default()).await;
@@ -76,7 +76,7 @@ async fn a_start_without_a_homeserver_goes_on_when_it_is_there() {
 
     homeserver.stop();
     gateway.spawn(&[]);
-    eventually("it listens", async || gateway.http().get(gateway.url()).send().await.ok().map(drop)).await;
+    eventually("the gateway listens", async || gateway.http().get(gateway.url()).send().await.ok().map(drop)).await;
     let said = gateway.complains("cannot be reached").await;
     homeserver.start_again().await;
     gateway.is_ready().await;
@@ -88,7 +88,7 @@ async fn a_start_without_a_homeserver_goes_on_when_it_is_there() {
     gateway.settles().await;
 }
 
-/// H2: a short outage of sending uses up no delivery.
+/// H2: a short outage does not exhaust the attempts of a delivery.
 #[tokio::test]
 async fn a_short_outage_of_sending_costs_nobody_an_answer() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
@@ -107,7 +107,7 @@ async fn a_short_outage_of_sending_costs_nobody_an_answer() {
     assert_eq!(ada.hears(&room, &account.user).await, ["Hello."]);
 }
 
-/// D17, F1, F3: syncing that was never answered is not ready; one that stalls later is found out and begun again.
+/// D17, F1, F3: the gateway is not ready before its first sync succeeds; a sync that stalls is detected and repeated.
 #[tokio::test]
 async fn syncing_that_stalls_is_found_out() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
@@ -117,7 +117,7 @@ async fn syncing_that_stalls_is_found_out() {
 
     way.fails("GET", "/sync", 1, Fault::Stall);
     gateway.spawn(&[]);
-    way.until("it syncs", |call| call.path.contains("/sync")).await;
+    way.until("the first sync", |call| call.path.contains("/sync")).await;
     let (before, said) = gateway.readiness().await;
     gateway.is_ready().await;
     let room = ada.direct(&user).await;
@@ -126,10 +126,10 @@ async fn syncing_that_stalls_is_found_out() {
     way.fails("GET", "/sync", 10_000, Fault::Stall);
     let stalled = gateway.complains("matrix.test").await;
     let first = channel(&gateway).await;
-    // It is tried again, and nobody answers: what it says of its last sync stays.
+    // While the retried syncs stall, the time of the last successful sync does not change.
     let stalls = || way.calls().iter().filter(|call| call.path.contains("/sync") && call.status == 0).count();
     let before_it = stalls();
-    eventually("it is tried again", async || (stalls() >= before_it + 2).then_some(())).await;
+    eventually("two more syncs", async || (stalls() >= before_it + 2).then_some(())).await;
     let second = channel(&gateway).await;
     way.heals();
     ada.says(&room, "again").await;
@@ -140,18 +140,18 @@ async fn syncing_that_stalls_is_found_out() {
     assert!(stalled.contains("syncing fails"), "{stalled}");
     assert_eq!((&first["live"], &second["live"]), (&json!(false), &json!(false)));
     assert!(first["inbound_at"].is_string() && first["inbound_at"] == second["inbound_at"], "{first} {second}");
-    eventually("it is ready again", async || gateway.readiness().await.0.then_some(())).await;
+    eventually("the gateway is ready again", async || gateway.readiness().await.0.then_some(())).await;
     assert!(channel(&gateway).await["inbound_at"].as_str() > second["inbound_at"].as_str());
 }
 
-/// The channel `matrix.test`, as the admin API has it.
+/// The channel `matrix.test` in the admin API.
 async fn channel(gateway: &Gateway) -> Value {
     let channels = gateway.admin("channels").await;
     let items = channels["items"].as_array().expect("a list");
     items.iter().find(|item| item["channel"] == "matrix.test").expect("the channel is there").clone()
 }
 
-/// E1, E6, F5: what came with a sync whose answer was lost comes again, and is answered once.
+/// E1, E6, F5: events of a sync whose response was lost are delivered again, and answered once.
 #[rstest]
 #[tokio::test]
 async fn what_came_with_a_lost_sync_is_answered_once(#[values(Place::Direct, Place::Encrypted)] place: Place) {
@@ -160,7 +160,7 @@ async fn what_came_with_a_lost_sync_is_answered_once(#[values(Place::Direct, Pla
     let (gateway, chat) = with_chat(builder.config("[guard]\nsoft_deadline = \"off\"\n"), place, &user).await;
 
     for n in 0..3 {
-        // The one that is under way, and the one after it.
+        // The sync in progress and the one after it.
         way.fails("GET", "/sync", 2, Fault::LoseAnswer);
         chat.says(&format!("{n}")).await;
         chat.says(&format!("{n} again")).await;
@@ -170,11 +170,11 @@ async fn what_came_with_a_lost_sync_is_answered_once(#[values(Place::Direct, Pla
     gateway.settles().await;
     let expected: Vec<_> = (0..3).flat_map(|n| [format!("echo {n}"), format!("echo {n} again")]).collect();
     assert_eq!(chat.hears(&user).await, expected);
-    eventually("it is ready", async || gateway.readiness().await.0.then_some(())).await;
+    eventually("the gateway is ready", async || gateway.readiness().await.0.then_some(())).await;
 }
 
-/// F3: a homeserver that ends the session and keeps the device (`soft_logout`), while it syncs or while it reads back
-/// what it missed: it logs in again as the same device, and nothing is lost.
+/// F3: the homeserver ends the session but keeps the device (`soft_logout`), during a sync or while missed messages are
+/// read back: the gateway logs in again as the same device, and nothing is lost.
 #[rstest]
 #[case::while_it_syncs("/sync")]
 #[case::while_it_reads_back("/messages")]
@@ -206,7 +206,7 @@ async fn a_session_that_ends_is_begun_again(#[case] path: &str) {
     assert_eq!((ada.devices_of(&user).await, before.len()), (before, 1));
 }
 
-/// A clock that is set forward or back: the next message is answered as if nothing had been.
+/// The wall clock jumps forward and back: later messages are answered as usual.
 #[rstest]
 #[tokio::test]
 async fn a_clock_that_jumps_is_survived(#[values(Place::Direct, Place::Encrypted)] place: Place) {
@@ -222,5 +222,5 @@ async fn a_clock_that_jumps_is_survived(#[values(Place::Direct, Place::Encrypted
 
     gateway.settles().await;
     assert_eq!(chat.hears(&user).await, ["Hello."; 4]);
-    eventually("it is ready", async || gateway.readiness().await.0.then_some(())).await;
+    eventually("the gateway is ready", async || gateway.readiness().await.0.then_some(())).await;
 }

@@ -1,5 +1,5 @@
-//! What every platform keeps to when sending goes wrong, on Matrix: what may have arrived is sent again as the same
-//! transaction, which is shown once.
+//! The shared promise scenarios on Matrix: a message that may have arrived is sent again with the same transaction id, and
+//! shown once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,18 +12,17 @@ use serde_json::{Value, json};
 
 use crate::{Chat, Place};
 
-/// Where people write.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Rooms {
     #[default]
     Direct,
     Group,
     Encrypted,
-    /// One of them in a direct chat that is encrypted, the others in one that is not.
+    /// The first person in an encrypted direct chat, the others in plain ones.
     OneEncrypted,
 }
 
-/// A way to the homeserver, on which people talk with the account in the open or encrypted.
+/// A proxy to the homeserver, and rooms in which people talk with the account.
 pub(crate) struct Matrix {
     homeserver: &'static Homeserver,
     account: Account,
@@ -41,7 +40,7 @@ fn error(status: u16, code: &str) -> Fault {
 }
 
 impl Matrix {
-    /// Where the next person writes.
+    /// The kind of room for the next person.
     fn place(&self) -> Place {
         match self.rooms {
             Rooms::Direct => Place::Direct,
@@ -86,7 +85,7 @@ impl Platform for Matrix {
 
     async fn hears(&self, chat: &Chat) -> Vec<Said> {
         let user = &self.account.user;
-        // An encrypting client sees things some time after they were sent, and this waits for that.
+        // An encrypting client sees messages some time after they were sent; `hears` waits for that.
         chat.hears(user).await;
         chat.until_finds(user, "anything", |messages| Some(said(messages))).await
     }
@@ -98,7 +97,7 @@ impl Platform for Matrix {
     async fn fails(&self, calls: Calls, trouble: Trouble, times: Option<u32>) {
         let (method, path, words) = match calls {
             Calls::All => ("", "", ""),
-            // Nobody on the way can read what is encrypted.
+            // A proxy cannot read encrypted messages.
             Calls::Sending(_) if matches!(self.rooms, Rooms::Encrypted) => ("PUT", "/send/m.room.encrypted/", ""),
             Calls::Sending(words) => ("PUT", crate::SEND, words),
         };
@@ -126,7 +125,7 @@ impl Platform for Matrix {
     async fn comes_back(&self) {
         let before = self.syncs();
         self.way.opens();
-        eventually("it syncs again", async || (self.syncs() > before).then_some(())).await;
+        eventually("a successful sync", async || (self.syncs() > before).then_some(())).await;
     }
 
     async fn revokes_the_token(&self) {

@@ -1,4 +1,4 @@
-//! Coming into rooms, and out of them.
+//! Joining and leaving rooms.
 
 use rejoinder_matrix_server::Homeserver;
 use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{QUIET, matrix, patient, until_taken_in, with_ada};
 
-/// A room that is upgraded while an answer is owed: the answer comes in the new one, and so does the next.
+/// A room is upgraded while an answer is owed: that answer and the next are sent to the new room.
 #[tokio::test]
 async fn a_room_that_is_upgraded_goes_on_as_another_one() {
     let homeserver = Homeserver::shared().await;
@@ -33,7 +33,7 @@ async fn a_room_that_is_upgraded_goes_on_as_another_one() {
     assert!(ada.hears(&room, &user).await.is_empty());
 }
 
-/// A room that another one only claims to follow keeps its conversation: what is owed in it is said in it.
+/// A tombstone is ignored if the room it names did not begin as the successor: answers stay in the old room.
 #[tokio::test]
 async fn a_room_that_did_not_begin_as_its_successor_is_not_followed() {
     let homeserver = Homeserver::shared().await;
@@ -58,16 +58,17 @@ async fn a_room_that_did_not_begin_as_its_successor_is_not_followed() {
     assert!(eve.hears(&trap, &user).await.is_empty());
 }
 
-/// How we come out of a room.
+/// How the account leaves a room.
 #[derive(Clone, Copy, Debug)]
 enum Out {
     Kicked,
     Banned,
-    /// By another client of the account.
+    /// Left by another client of the account.
     Left,
 }
 
-/// A18, I2: what is owed to a room that we are out of is a dead letter that says so, and the others go on.
+/// A18, I2: what is owed to a room that the account has left becomes a dead letter that names the reason; other rooms
+/// continue.
 #[rstest]
 #[tokio::test]
 async fn what_is_owed_to_a_room_that_we_are_out_of_is_visible(#[values(Out::Kicked, Out::Banned, Out::Left)] out: Out) {
@@ -90,7 +91,7 @@ async fn what_is_owed_to_a_room_that_we_are_out_of_is_visible(#[values(Out::Kick
     }
     until_taken_in(homeserver, user).await;
     release.lets_one_through();
-    eventually("it is given up", async || (gateway.undeliverable() == 1).then_some(())).await;
+    eventually("the turn is undeliverable", async || (gateway.undeliverable() == 1).then_some(())).await;
     until_taken_in(homeserver, user).await;
 
     let explained = gateway.explain(&turn);
@@ -99,8 +100,8 @@ async fn what_is_owed_to_a_room_that_we_are_out_of_is_visible(#[values(Out::Kick
     assert!(gateway.readiness().await.0);
 }
 
-/// F5: put out and invited again: what is said then is answered, and nothing twice; what was said behind our back,
-/// however much, is nobody's business.
+/// F5: the account is kicked and invited again: later messages are answered once. Messages sent in between are ignored,
+/// however many there are.
 #[rstest]
 #[case::little(1)]
 #[case::more_than_a_sync_brings(70)]
@@ -128,7 +129,7 @@ async fn a_room_that_takes_us_back_is_answered_again(#[case] behind_our_back: us
     assert_eq!(ada.hears(&room, &user).await, ["echo one", "echo two"]);
 }
 
-/// With `auto_join = "never"` an invitation is left as it is; brought in by another client, it answers.
+/// With `auto_join = "never"` invitations are not accepted; in a room that another client joined, the gateway answers.
 #[tokio::test]
 async fn it_comes_into_no_room_by_itself_where_it_may_not() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::echoing().await);
@@ -140,9 +141,9 @@ async fn it_comes_into_no_room_by_itself_where_it_may_not() {
 
     let is_named = |room: &str| {
         let log = gateway.log();
-        log.lines().any(|line| line.contains("an invitation is left as it is") && line.contains(room))
+        log.lines().any(|line| line.contains("invitation not accepted") && line.contains(room))
     };
-    eventually("both are named", async || (is_named(&room) && is_named(&other)).then_some(())).await;
+    eventually("the log names both", async || (is_named(&room) && is_named(&other)).then_some(())).await;
     homeserver.log_in(&account).await.join(&room).await;
     ada.says(&room, "hello").await;
 

@@ -1,4 +1,4 @@
-//! Answers that can be read while they are written.
+//! Streamed answers.
 
 use rejoinder_matrix_server::{Fault, Homeserver, Person, Proxy};
 use rejoinder_tests::{Gateway, ModelServer, Script, ScriptedAgent};
@@ -9,7 +9,7 @@ use crate::{Chat, FAILED, Place, SEND, matrix};
 
 const STREAMED: &str = "one two three four five six seven eight nine ten";
 
-/// A4, B13: the last state is the whole answer, in one message, whatever was shown before.
+/// A4, B13: the final text is the whole answer, in one message, whatever was shown before.
 #[rstest]
 #[case::edits("edit")]
 #[case::off("off")]
@@ -36,7 +36,7 @@ async fn what_is_streamed_ends_as_the_whole_answer(
     assert_eq!(answer.edits > 0, how == "edit", "{} edits", answer.edits);
 }
 
-/// A4, B8, B13: what was shown of an answer that failed does not stay beside the fallback.
+/// A4, B8, B13: the draft of a failed answer does not stay beside the fallback.
 #[rstest]
 #[tokio::test]
 async fn a_draft_of_nothing_is_taken_back(#[values(Place::Direct, Place::Encrypted)] place: Place) {
@@ -60,7 +60,7 @@ async fn a_draft_of_nothing_is_taken_back(#[values(Place::Direct, Place::Encrypt
     assert_eq!(chat.hears(&account.user).await, [FAILED]);
 }
 
-/// B13, D1: a draft that a process left behind becomes the answer of the next one.
+/// B13, D1: a draft that a process left behind is edited into the answer of the next one.
 #[tokio::test]
 async fn a_draft_outlives_the_process_and_becomes_the_answer() {
     let homeserver = Homeserver::shared().await;
@@ -86,8 +86,8 @@ async fn a_draft_outlives_the_process_and_becomes_the_answer() {
     ada.says(&room, "hello").await;
     let draft = ada.until("the draft", async || ada.sees(&room).await.into_iter().find(|it| it.sender == user)).await;
     let before = notices();
-    // Which message is the draft is written down after it was sent.
-    ada.until("it goes on typing", async || (notices() > before).then_some(())).await;
+    // The draft's receipt is stored only after it was sent; the next typing notice shows that time has passed.
+    ada.until("another typing notice", async || (notices() > before).then_some(())).await;
     gateway.kill();
     gateway.restart().await;
     let is_whole = async || {
@@ -101,7 +101,7 @@ async fn a_draft_outlives_the_process_and_becomes_the_answer() {
     assert_eq!(ada.hears(&room, &user).await, ["All of it."]);
 }
 
-/// A gateway whose answers grow, by a way that can fail, and somebody to talk to it.
+/// A gateway that streams its answers through a proxy, and a person to talk to it.
 async fn growing() -> (Gateway, ModelServer, Proxy, String, Person) {
     let (homeserver, model) = tokio::join!(Homeserver::shared(), ModelServer::start());
     let (way, account) = (homeserver.proxy().await, homeserver.account("agent").await);
@@ -110,7 +110,7 @@ async fn growing() -> (Gateway, ModelServer, Proxy, String, Person) {
     (gateway, model, way, account.user, homeserver.person("ada").await)
 }
 
-/// A4: while changes are refused the answer still comes, whole.
+/// A4: while edits fail the complete answer is still sent.
 #[tokio::test]
 async fn a_draft_that_cannot_be_changed_costs_nobody_the_answer() {
     let (gateway, _model, way, user, ada) = growing().await;
@@ -125,10 +125,10 @@ async fn a_draft_that_cannot_be_changed_costs_nobody_the_answer() {
 
     gateway.settles().await;
     assert_eq!(ada.hears(&room, &user).await, [STREAMED]);
-    assert!(way.calls().iter().any(|call| call.status == 500), "no change was refused");
+    assert!(way.calls().iter().any(|call| call.status == 500), "no edit failed");
 }
 
-/// B8, B13: somebody deletes what is being written: the answer comes all the same, once.
+/// B8, B13: somebody deletes the draft: the answer is still sent, once.
 #[tokio::test]
 async fn a_draft_that_is_deleted_costs_nobody_the_answer() {
     let (gateway, _model, _way, user, ada) = growing().await;

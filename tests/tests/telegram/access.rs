@@ -1,4 +1,4 @@
-//! Who may write.
+//! Who may write to the bot.
 
 use rejoinder_telegram_double::TelegramDouble;
 use rejoinder_tests::{Gateway, GatewayBuilder, ScriptedAgent, eventually};
@@ -27,7 +27,7 @@ async fn a_stranger_is_told_once_and_runs_no_agent() {
     assert!(agent.calls().is_empty());
 }
 
-/// N1: those on the list are let in, by id or by name; others hear nothing once there is a list.
+/// N1: people on the list are admitted, by id or by name; with a list, others get no notice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn those_on_the_list_are_let_in() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
@@ -46,7 +46,7 @@ async fn those_on_the_list_are_let_in() {
     assert_eq!(agent.calls().len(), 2);
 }
 
-/// O2: a flood from a stranger costs those who are let in nothing.
+/// O2: a flood from a stranger does not affect people on the list.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_flood_from_a_stranger_runs_no_agent() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
@@ -64,7 +64,7 @@ async fn a_flood_from_a_stranger_runs_no_agent() {
     assert_eq!(agent.calls().len(), 1);
 }
 
-/// A group is let in as a whole, by its id.
+/// A group is admitted as a whole by its id.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_group_on_the_list_is_let_in() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);

@@ -1,4 +1,4 @@
-//! What was said while nobody was there.
+//! Messages that were sent while the gateway was down.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use rejoinder_tests::{Script, ScriptedAgent, eventually};
 
 use crate::{between, told};
 
-/// D9, E1, E6: all of it is answered, in order, once.
+/// D9, E1, E6: all missed messages are answered once and in order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_was_said_before_the_start_is_answered_in_order() {
     let double = TelegramDouble::start().await;
@@ -25,7 +25,8 @@ async fn what_was_said_before_the_start_is_answered_in_order() {
     assert_eq!(double.said(ada.chat()), expected);
 }
 
-/// D1, E1, E6: what comes again, because the process died before it confirmed, is not answered again.
+/// D1, E1, E6: an update that Telegram delivers again, because the process died before it confirmed it, is not answered
+/// again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_update_that_comes_again_is_not_answered_again() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Hello.").await);
@@ -38,7 +39,7 @@ async fn an_update_that_comes_again_is_not_answered_again() {
     ada.hears("Hello.").await;
     eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
     gateway.kill();
-    assert_eq!(double.look(|view| view.pending_updates()), 1, "it is not confirmed");
+    assert_eq!(double.look(|view| view.pending_updates()), 1, "the update must not be confirmed");
     double.heal();
     gateway.restart().await;
     double.all_confirmed().await;

@@ -1,4 +1,4 @@
-//! Many at once.
+//! Many conversations at once.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::{telegram, told};
 
 const CROWD: usize = 1000;
 
-/// Everybody asks once; gives the median wait.
+/// Everybody asks once; returns the median waiting time.
 async fn everybody_asks(double: &TelegramDouble, people: &[Person], question: &str) -> Duration {
     let asked: Vec<_> = people
         .iter()
@@ -33,7 +33,7 @@ async fn everybody_asks(double: &TelegramDouble, people: &[Person], question: &s
     waits[waits.len() / 2]
 }
 
-/// B11, E4: a thousand conversations are all answered; one that floods at most doubles what the others wait.
+/// B11, E4: a thousand conversations are all answered; one that floods at most doubles the waiting time of the others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_in_one_conversation_is_no_flood_in_the_others() {
     let double = TelegramDouble::start().await;

@@ -1,18 +1,18 @@
-//! Files, and what is no text.
+//! Files and other messages without text.
 
 use rejoinder_telegram_double::{Fault, TelegramDouble};
 use rejoinder_tests::{Gateway, Script, ScriptedAgent, eventually};
 
 use crate::{between, telegram, told};
 
-/// The smallest picture there is.
+/// A minimal picture.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89\0\0\0\rIDATx\x9cc\0\x01\0\0\x05\0\x01\r\n-\xb4\0\0\0\0IEND\xaeB`\x82";
 
 async fn echo() -> ScriptedAgent {
     ScriptedAgent::start(|_, number| Script::replies(&format!("answer {number}"))).await
 }
 
-/// K3: a picture reaches a model that can see, as a picture, beside its caption.
+/// K3: a picture and its caption reach a multimodal model.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_picture_is_seen() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
@@ -27,7 +27,7 @@ async fn a_picture_is_seen() {
     assert!(told.contains("what is this?") && told.contains("data:image/"), "{told}");
 }
 
-/// Photos that are sent at once are one turn.
+/// An album is one turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_album_is_one_turn() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
@@ -45,7 +45,7 @@ async fn an_album_is_one_turn() {
     assert_eq!(agent.calls().len(), 1);
 }
 
-/// D18: an album captioned with a command is that command, and the chat goes on behind it, also after a restart.
+/// D18: an album captioned with a command is that command; the chat works on after it, even after a restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_album_captioned_with_a_command_is_the_command() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::echoing().await);
@@ -67,7 +67,7 @@ async fn an_album_captioned_with_a_command_is_the_command() {
     assert!(!gateway.log().contains("a batch failed"), "{}", gateway.log());
 }
 
-/// K3: a file that cannot be fetched costs nobody the text.
+/// K3: a message with a file that cannot be fetched is answered without the file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_file_that_cannot_be_fetched_costs_nobody_the_text() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
@@ -82,7 +82,7 @@ async fn a_file_that_cannot_be_fetched_costs_nobody_the_text() {
     assert!(told(&agent.calls()[0]).contains("what is this?"));
 }
 
-/// K3: a place, a card and a sticker are told in words.
+/// K3: a location, a contact and a sticker are described in text, and a text file is inlined.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_no_text_is_told_in_words() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);

@@ -9,7 +9,7 @@ async fn echo() -> ScriptedAgent {
     ScriptedAgent::start(|call, _| Script::replies(&format!("echo {}", told(call)))).await
 }
 
-/// B5, L4: what is directed at the bot is answered, as a reply to it; the rest is nobody's business.
+/// B5, L4: messages directed at the bot are answered with a reply to each; others are ignored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_group_is_answered_when_it_asks() {
     let (double, agent) = (TelegramDouble::start().await, ScriptedAgent::replying("Here.").await);
@@ -33,7 +33,7 @@ async fn a_group_is_answered_when_it_asks() {
     drop(gateway);
 }
 
-/// A2, A8: a group climbs its own ladder.
+/// A2, A8: groups have a ladder of their own.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_empty_answer_to_a_mention_is_a_reaction_where_the_operator_wants_one() {
     let (double, model) = (TelegramDouble::start().await, ModelServer::start().await);
@@ -77,7 +77,7 @@ async fn a_topic_is_a_conversation_of_its_own() {
     }
 }
 
-/// O1: another bot is owed nothing, and no agent runs for it.
+/// O1: messages from other bots are owed nothing, and no agent runs for them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn two_bots_do_not_answer_each_other_for_ever() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
@@ -95,7 +95,7 @@ async fn two_bots_do_not_answer_each_other_for_ever() {
     assert_eq!(agent.calls().len(), 1);
 }
 
-/// B11: a group that became a supergroup is the same conversation, and what is on its way arrives.
+/// B11: a group that became a supergroup keeps its conversation, and is answered in the supergroup.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_group_that_moves_is_the_same_conversation() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
@@ -106,11 +106,11 @@ async fn a_group_that_moves_is_the_same_conversation() {
     let bot = double.bot().username;
 
     ada.at(&family).says(&format!("@{bot} before"));
-    double.until("it is answered", |view| (view.said(family.id()).len() == 1).then_some(())).await;
+    double.until("the answer in the group", |view| (view.said(family.id()).len() == 1).then_some(())).await;
     let moved = double.migrate(&family);
     ada.at(&moved).says(&format!("@{bot} after"));
     double
-        .until("it is answered there", |view| {
+        .until("the answer in the supergroup", |view| {
             view.said(moved.id()).iter().any(|text| text.contains("after")).then_some(())
         })
         .await;
@@ -119,7 +119,7 @@ async fn a_group_that_moves_is_the_same_conversation() {
     assert!(last.contains("before"), "the conversation was forgotten: {last}");
 }
 
-/// B5: a command for another bot, and a channel's post, are no business of ours.
+/// B5: commands for other bots and channel posts are ignored.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_for_others_is_left_to_them() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);
@@ -136,7 +136,7 @@ async fn what_is_for_others_is_left_to_them() {
     rejoinder_tests::eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
 }
 
-/// A reaction to an answer owes nothing, and says something only to an agent that wants to know.
+/// A reaction to an answer is owed nothing, and does not reach the agent by default.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_reaction_to_an_answer_owes_nothing() {
     let (double, agent) = (TelegramDouble::start().await, echo().await);

@@ -1,5 +1,4 @@
-//! What every platform keeps to when sending goes wrong, on Telegram: what may have arrived is sent again, and says
-//! so.
+//! The shared promise scenarios on Telegram: a message that may have arrived is sent again with a label.
 
 use std::{cell::RefCell, time::Duration};
 
@@ -11,7 +10,7 @@ use rejoinder_tests::{
 use rstest::rstest;
 use tempfile::NamedTempFile;
 
-/// How updates come in.
+/// How updates are received.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Mode {
     #[default]
@@ -19,12 +18,12 @@ pub(crate) enum Mode {
     Webhook,
 }
 
-/// A Bot API server, and the file with the token that the gateway takes.
+/// A Bot API double, and the file that the gateway reads its token from.
 pub(crate) struct Telegram {
     double: TelegramDouble,
     token: NamedTempFile,
     next: RefCell<String>,
-    /// Where the gateway listens, when updates are brought to it.
+    /// The gateway's port in webhook mode.
     port: Option<u16>,
 }
 
@@ -119,7 +118,7 @@ impl Platform for Telegram {
         };
         let before = self.double.look(polls);
         self.double.lift();
-        self.double.until("it polls again", |view| (polls(view) > before).then_some(())).await;
+        self.double.until("a successful poll", |view| (polls(view) > before).then_some(())).await;
     }
 
     async fn revokes_the_token(&self) {
@@ -133,8 +132,8 @@ impl Platform for Telegram {
 
 rejoinder_tests::promise_tests!(Telegram, places: [Mode::Polling]);
 
-/// D8, D10, H2: three seconds without a good answer, where the operator wants what may have arrived to be sent again
-/// without a word.
+/// D8, D10, H2: three seconds of failing messages, where the operator wants what may have arrived to be sent again without
+/// a label.
 #[rstest]
 #[case::bad_gateway(Outage::default())]
 #[case::reset(Outage { trouble: Trouble::Reset, ..Outage::default() })]
@@ -145,7 +144,7 @@ async fn three_seconds_without_sending_double_only_what_arrived(#[case] outage: 
     promise::twenty_people_are_answered_without_a_label::<Telegram>(outage, &keys).await;
 }
 
-/// D8, D10, H2: the same for twenty seconds, in which messages, or all calls, get none.
+/// D8, D10, H2: the same for twenty seconds, in which messages, or all calls, fail.
 #[rstest]
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn twenty_seconds_without_telegram_double_nothing(
@@ -157,7 +156,7 @@ async fn twenty_seconds_without_telegram_double_nothing(
         .await;
 }
 
-/// D8, D10, H2: twenty seconds in which only messages get no good answer.
+/// D8, D10, H2: twenty seconds in which only messages fail.
 #[rstest]
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn twenty_seconds_without_sending_cost_nobody_an_answer(

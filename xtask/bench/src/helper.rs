@@ -1,4 +1,4 @@
-//! This program again, as a server or as the load generator.
+//! Runs this program again, as a server or as the load generator.
 
 use std::{env, net::SocketAddr, process::Stdio};
 
@@ -13,9 +13,8 @@ use crate::{
     serve::Server,
 };
 
-/// A server of ours in a process of its own; it ends with this value.
+/// A server in a process of its own; killed on drop.
 pub(crate) struct Helper {
-    /// Where it listens.
     pub(crate) address: SocketAddr,
     _process: Child,
 }
@@ -25,7 +24,7 @@ impl Helper {
     ///
     /// # Errors
     ///
-    /// When it does not come up.
+    /// When it does not start.
     pub(crate) async fn start(server: &Server) -> Result<Self> {
         let mut command = itself()?;
         command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -46,21 +45,21 @@ impl Helper {
         let said = process.stdout.take().context("a server has no output")?;
         let mut line = String::new();
         BufReader::new(said).read_line(&mut line).await?;
-        let address = line.trim().parse().with_context(|| format!("{server:?} did not say where it listens"))?;
+        let address = line.trim().parse().with_context(|| format!("{server:?} did not print its address"))?;
         Ok(Self { address, _process: process })
     }
 
-    /// As the base URL of an agent.
+    /// The base URL, for a server that is an agent.
     pub(crate) fn agent_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 }
 
-/// Puts load on a server from a process of its own.
+/// Runs the load generator in a process of its own.
 ///
 /// # Errors
 ///
-/// When the server fails under it.
+/// When the server fails under the load.
 pub(crate) async fn load(plan: &Plan) -> Result<Report> {
     let mut command = itself()?;
     command.arg("load");

@@ -1,4 +1,4 @@
-//! Packages from npm, exactly as `tests/counterparts/package-lock.json` names them.
+//! Installs the npm packages that `tests/counterparts/package-lock.json` pins.
 
 use std::{fs, process::Command};
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use super::{Found, Places, stamp::Stamp};
 use crate::process;
 
-/// What the pinned packages ask for.
+/// The oldest version that the pinned packages support.
 const OLDEST_NODE: (u32, u32) = (20, 15);
 const HOW_TO_GET: &str = "install Node.js 20.15 or newer with npm (https://nodejs.org/en/download)";
 

@@ -1,6 +1,6 @@
-//! Commands for Cargo that are no part of Rust, exactly as `xtask/tools/requirements.txt` names them.
+//! Installs the third-party Cargo commands that `xtask/tools/requirements.txt` pins.
 //!
-//! They come from PyPI, where they are built already: compiling them takes minutes.
+//! They come from PyPI as binaries: compiling them would take minutes.
 
 use std::path::{Path, PathBuf};
 
@@ -9,9 +9,9 @@ use anyhow::{Context, Result};
 use super::{Found, Places, python, stamp::Stamp};
 use crate::process;
 
-const HOW_TO_GET: &str = "install it with `cargo install --locked`, so that it is found in PATH";
+const HOW_TO_GET: &str = "install it with `cargo install --locked` into a folder of PATH";
 
-/// The command `name`: the one in `PATH`, or else the one that [`install`] has installed.
+/// The command `name`: the one in `PATH`, else the one from [`install`].
 pub(super) fn path(installed: &Path, name: &str) -> Result<PathBuf> {
     if process::exists(name)? { Ok(name.into()) } else { Ok(environment(installed).join("bin").join(name)) }
 }
@@ -20,17 +20,15 @@ fn environment(installed: &Path) -> PathBuf {
     installed.join("tools")
 }
 
-/// Makes sure of `cargo-nextest`.
 pub(super) fn nextest(places: &Places) -> Result<Found> {
     install(places, "cargo-nextest")
 }
 
-/// Makes sure of `cargo-deny`.
 pub(super) fn deny(places: &Places) -> Result<Found> {
     install(places, "cargo-deny")
 }
 
-/// Installs what is pinned, unless `name` is in `PATH`.
+/// Installs all pinned commands, unless `name` is in `PATH`.
 fn install(places: &Places, name: &str) -> Result<Found> {
     if process::exists(name)? {
         return Ok(Found::Present);

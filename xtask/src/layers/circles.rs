@@ -1,12 +1,12 @@
-//! Modules that use each other in a circle.
+//! Finds cycles of modules that use each other.
 //!
-//! What is inside a module may use what it is part of; that alone makes no circle.
+//! A module may use the modules that contain it; that alone is not a cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::modules::Reference;
 
-/// Every circle, with the references that tie it.
+/// Describes every cycle, with the references that form it.
 pub(super) fn problems(name: &str, references: &BTreeSet<Reference>) -> Vec<String> {
     let mut arrows: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for arrow in references.iter().filter(|arrow| !is_inside(&arrow.from, &arrow.to)) {
@@ -26,17 +26,17 @@ pub(super) fn problems(name: &str, references: &BTreeSet<Reference>) -> Vec<Stri
         let is_tie = |arrow: &&Reference| circle.contains(&*arrow.from) && circle.contains(&*arrow.to);
         let ties = references.iter().filter(is_tie);
         let ties = ties.map(|arrow| format!("\n    {} uses {} of {}", arrow.from, arrow.what, arrow.to));
-        problems.push(format!("{name}: {} modules in a circle{}", circle.len(), ties.collect::<String>()));
+        problems.push(format!("{name}: {} modules form a cycle{}", circle.len(), ties.collect::<String>()));
     }
     problems
 }
 
-/// Whether a module is inside another one. The crate's root has no name, and holds all of them.
+/// Whether a module is inside another one. The crate's root has the empty name, and contains all modules.
 fn is_inside(module: &str, other: &str) -> bool {
     other.is_empty() || module.strip_prefix(other).is_some_and(|rest| rest.starts_with("::"))
 }
 
-/// Where the arrows from a module lead, over others too.
+/// All modules that can be reached from a module, directly or through others.
 fn reach<'a>(from: &str, arrows: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> BTreeSet<&'a str> {
     let mut reached = BTreeSet::new();
     let mut next: Vec<&str> = arrows.get(from).into_iter().flatten().copied().collect();
@@ -63,7 +63,7 @@ mod tests {
 
         let found = problems("x", &road.into_iter().chain([arrow("c", "b")]).collect());
 
-        assert_eq!(found, ["x: 2 modules in a circle\n    b uses Thing of c\n    c uses Thing of b"]);
+        assert_eq!(found, ["x: 2 modules form a cycle\n    b uses Thing of c\n    c uses Thing of b"]);
     }
 
     #[test]

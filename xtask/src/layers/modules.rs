@@ -1,4 +1,4 @@
-//! The modules of a crate, and what they use of each other.
+//! Reads the modules of a crate, and what they use of each other.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,38 +15,38 @@ use syn::{
 /// A path from the crate's root: `["outbox", "lanes", "Lanes"]`.
 type Names = Vec<String>;
 
-/// The modules of one crate that are not tests, by their paths; the root's is empty.
+/// The non-test modules of a crate, by path; the path of the root is empty.
 pub(super) struct Modules(BTreeMap<Names, Module>);
 
-/// What a file says.
+/// What a module's file declares and uses.
 #[derive(Default)]
 struct Module {
     children: BTreeSet<String>,
-    /// Where a name that stands in this file comes from.
+    /// The source of each imported name, as a path from the crate's root.
     imports: BTreeMap<String, Names>,
-    /// Those of them that others may take from here.
+    /// The imported names that are re-exported.
     passed_on: BTreeSet<String>,
-    /// Everything that is used, as paths from the crate's root.
+    /// All used items, as paths from the crate's root.
     used: BTreeSet<Names>,
 }
 
-/// A module uses something of another one.
+/// A use of an item of another module.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Reference {
     pub(super) from: String,
-    /// The module that defines it.
+    /// The module that defines the item.
     pub(super) to: String,
     pub(super) what: String,
-    /// The module that passed it on, where it was not taken from its owner.
+    /// The module that re-exports the item, if it was imported from there.
     pub(super) through: Option<String>,
 }
 
 impl Modules {
-    /// Reads a crate whose sources are in `folder`.
+    /// Reads the crate whose sources are in `folder`.
     pub(super) fn read(folder: &Path) -> Result<Self> {
         let root = ["lib.rs", "main.rs"].map(|name| folder.join(name)).into_iter().find(|file| file.exists());
         let mut modules = BTreeMap::new();
-        read(&root.with_context(|| format!("{} has no root", folder.display()))?, folder, &[], &mut modules)?;
+        read(&root.with_context(|| format!("no crate root in {}", folder.display()))?, folder, &[], &mut modules)?;
         Ok(Self(modules))
     }
 
@@ -54,7 +54,6 @@ impl Modules {
         self.0.len()
     }
 
-    /// What the modules use of each other.
     pub(super) fn references(&self) -> BTreeSet<Reference> {
         let mut references = BTreeSet::new();
         for (from, module) in &self.0 {
@@ -70,8 +69,8 @@ impl Modules {
         references
     }
 
-    /// The module that defines what a path leads to, its name, and who passed it on. `None`: it leads to a module, or
-    /// out of the crate.
+    /// Resolves a path to the module that defines the item, the item's name, and the module that re-exports it. `None` if
+    /// the path names a module or an item of another crate.
     fn owner(&self, path: &[String], through: Option<Names>, depth: usize) -> Option<(Names, String, Option<Names>)> {
         let length = (0..=path.len()).rev().find(|length| self.0.contains_key(&path[..*length]))?;
         let (module, rest) = (&path[..length], &path[length..]);
@@ -87,12 +86,12 @@ impl Modules {
 }
 
 fn read(file: &Path, folder: &Path, path: &[String], modules: &mut BTreeMap<Names, Module>) -> Result<()> {
-    let text = fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?;
-    let parsed = syn::parse_file(&text).with_context(|| format!("{} is not Rust", file.display()))?;
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let parsed = syn::parse_file(&text).with_context(|| format!("cannot parse {}", file.display()))?;
     let mut reader = Reader { path, module: Module::default(), files: Vec::new() };
     reader.visit_file(&parsed);
     let Reader { mut module, files, .. } = reader;
-    // Paths that begin with an imported name lead on from where that was imported from.
+    // Resolves a path that begins with an imported name or a child module.
     let leads_on = |used: &Names| match module.imports.get(&used[0]) {
         Some(source) => source.iter().chain(&used[1..]).cloned().collect(),
         None if module.children.contains(&used[0]) => path.iter().chain(used).cloned().collect(),
@@ -115,16 +114,16 @@ fn read(file: &Path, folder: &Path, path: &[String], modules: &mut BTreeMap<Name
     Ok(())
 }
 
-/// Reads a file. Paths from the crate's root begin with an empty name until they are sorted out.
+/// Visits a file. While it does, paths from the crate's root begin with an empty name; the other paths do not.
 struct Reader<'a> {
     path: &'a [String],
     module: Module,
-    /// Modules in files of their own.
+    /// Child modules in files of their own: name, and the file of a `#[path]` attribute.
     files: Vec<(String, Option<String>)>,
 }
 
 impl Reader<'_> {
-    /// A path as from the crate's root; `None`: it does not begin with `crate`, `self` or `super`.
+    /// Converts a path to one from the crate's root; `None` if it does not begin with `crate`, `self` or `super`.
     fn absolute(&self, path: &[String]) -> Option<Names> {
         let mut base: Names = match path.first()?.as_str() {
             "crate" => Vec::new(),
@@ -225,7 +224,7 @@ fn is_test(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// What `#[path = "…"]` says.
+/// The file that `#[path = "…"]` names.
 fn file_of(attributes: &[Attribute]) -> Option<String> {
     attributes.iter().filter(|attribute| attribute.path().is_ident("path")).find_map(|attribute| {
         match &attribute.meta {

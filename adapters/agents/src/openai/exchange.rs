@@ -1,4 +1,4 @@
-//! One request and its answer: the HTTP, the timeouts, and what is worth another try.
+//! One request and its answer: HTTP, timeouts, and which errors are retried.
 
 use std::{pin::pin, time::Duration};
 
@@ -16,33 +16,33 @@ use super::{
     stream::{Answer, LARGEST_ANSWER, Step, Unreadable, said_by},
 };
 
-/// The largest event of a stream, and the largest answer in one piece, in bytes: all of the text, escaped.
+/// The largest event of a stream, and the largest unstreamed answer, in bytes: room for a whole answer, JSON-escaped.
 const LARGEST_EVENT: usize = 2 * LARGEST_ANSWER;
 
 /// How much of an error's body is read, in bytes, and for how long.
 const LARGEST_ERROR: usize = 16 * 1024;
 const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many characters of what a server says about a failure are kept.
+/// How many characters of a server's error message are kept.
 const LONGEST_DETAIL: usize = 300;
 
-/// The longest a server may make us wait for another try.
+/// The longest `Retry-After` that is waited for.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// How long the usage may come after the last of the answer.
+/// How long to wait for the usage after the end of the answer.
 const USAGE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long the end of a stream may come after its last event: read, so that the connection is used again.
+/// How long to wait for the end of the stream after its last event. Reading it allows the connection to be reused.
 const END_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// Where the answers of a run are reported as they come.
+/// Reports the answers of a run while they arrive.
 pub(super) struct Report<'a> {
     events: &'a RunEvents,
-    /// What was reported of the earlier answers of this run.
+    /// The text reported for earlier answers of this run.
     before: String,
-    /// What was reported of this one.
+    /// The text reported for the current answer.
     text: String,
-    /// Whether an earlier answer of this run showed text.
+    /// Whether an earlier answer of this run showed text, so that a blank line must follow.
     gap: bool,
     earlier: Usage,
     current: Usage,
@@ -54,7 +54,7 @@ impl<'a> Report<'a> {
         Self { events, before: String::new(), text: String::new(), gap: false, earlier: nothing, current: nothing }
     }
 
-    /// Another request begins. `gap`: whether text was shown before.
+    /// Begins another request. `gap`: whether text was shown before.
     pub(super) fn next(&mut self, gap: bool) {
         self.before.push_str(&std::mem::take(&mut self.text));
         self.gap = gap;
@@ -90,22 +90,22 @@ impl<'a> Report<'a> {
 /// Why a request has no answer.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// There was no response.
+    /// No response arrived.
     Unreachable(String),
-    /// There was a response, and it said no.
+    /// The response has an error status.
     Refused { status: StatusCode, said: String, retry_after: Option<Duration> },
-    /// The server said within its answer that it failed.
+    /// The answer itself reports a failure.
     Failed(String),
     /// The answer ended before it was finished.
     Cut(String),
-    /// Nothing came for too long.
+    /// No data arrived for too long.
     Stalled(String),
-    /// The answer cannot be understood.
+    /// The answer cannot be parsed.
     Broken(String),
 }
 
 impl Trouble {
-    /// Its name in metrics.
+    /// The label in metrics.
     pub(super) const fn as_str(&self) -> &'static str {
         match self {
             Self::Unreachable(_) => "unreachable",
@@ -117,8 +117,7 @@ impl Trouble {
         }
     }
 
-    /// How long to wait before another try; `usual` where the server does not say. `None`: another try
-    /// would end the same.
+    /// How long to wait before a retry; `usual` if the server does not say. `None`: a retry would not help.
     pub(super) fn pause(&self, usual: Duration) -> Option<Duration> {
         match self {
             Self::Unreachable(_) | Self::Failed(_) | Self::Cut(_) => Some(usual),
@@ -130,7 +129,7 @@ impl Trouble {
         }
     }
 
-    /// The end of the run, after `shown` characters of this answer were shown.
+    /// The error that ends the run, after `shown` characters of this answer were shown.
     pub(super) fn into_error(self, shown: usize) -> AgentError {
         let after = if shown == 0 { String::new() } else { format!(" after {shown} characters") };
         match self {
@@ -156,13 +155,13 @@ impl From<Unreadable> for Trouble {
     }
 }
 
-/// Whether a status says that the same request may succeed later. 529: overloaded (Anthropic).
+/// Whether the status is transient. 529 means overloaded (Anthropic).
 fn is_passing(status: StatusCode) -> bool {
     matches!(status.as_u16(), 408 | 429 | 500 | 502 | 503 | 504 | 529)
 }
 
 impl OpenAi {
-    /// Sends `body` and reads the answer into `answer`, reporting as it comes.
+    /// Sends `body`, and reads and reports the answer while it arrives.
     pub(super) async fn exchange(
         &self,
         body: Vec<u8>,
@@ -197,8 +196,8 @@ impl OpenAi {
         Ok(())
     }
 
-    /// No idempotency key goes with it: every try and every round of a run is a request that wants an answer of its
-    /// own, and a server that kept such keys would give the failure of the first try again.
+    /// The request has no idempotency key: every try and every round of a run needs its own answer, and a server that
+    /// honoured the key would repeat the failure of the first try.
     fn post(&self, body: Vec<u8>, turn: &AgentTurn) -> reqwest::RequestBuilder {
         let request = self
             .http
@@ -235,15 +234,15 @@ impl OpenAi {
         while !answer.is_done() {
             let event = match timeout_at(patience.0, events.next()).await {
                 Ok(Some(Ok(event))) => event,
-                // What is missing now is the usage at most.
+                // Only the usage can still be missing.
                 Err(_) | Ok(Some(Err(_)) | None) if answer.is_finished() => return Ok(()),
-                Err(_) => return Err(Trouble::Stalled(format!("nothing came for {:?}", patience.1))),
+                Err(_) => return Err(Trouble::Stalled(format!("no data for {:?}", patience.1))),
                 Ok(None) if answer.is_empty() => return Ok(()),
-                Ok(None) => return Err(Trouble::Cut("it ended without an end".to_owned())),
+                Ok(None) => return Err(Trouble::Cut("the stream has no end marker".to_owned())),
                 Ok(Some(Err(EventStreamError::Transport(trouble)))) => return Err(trouble),
                 Ok(Some(Err(EventStreamError::Utf8(_)))) => return Err(Trouble::Broken("not UTF-8".to_owned())),
                 Ok(Some(Err(EventStreamError::Parser(_)))) => {
-                    return Err(Trouble::Broken("not a stream of events".to_owned()));
+                    return Err(Trouble::Broken("not an event stream".to_owned()));
                 }
             };
             let step = answer.event(&event.data)?;
@@ -256,12 +255,12 @@ impl OpenAi {
             }
             report.step(step).await;
         }
-        // Whatever comes after the last event changes nothing.
+        // Data after the last event is ignored.
         let _ = timeout(END_TIMEOUT, events.next()).await;
         Ok(())
     }
 
-    /// An answer in one piece, from a server that does not stream.
+    /// Reads an unstreamed answer.
     async fn read_whole(
         &self,
         mut response: Response,
@@ -299,12 +298,12 @@ impl OpenAi {
         Trouble::Refused { status, said: self.told(&said), retry_after }
     }
 
-    /// What a server or library said, as it may stand in a record: one line, short, and without our key.
+    /// An error message of a server or a library, for the turn's record: one line, short, without the API key.
     fn told(&self, said: &str) -> String {
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
         let said = self.without_key(&said);
         match said.char_indices().nth(LONGEST_DETAIL) {
-            _ if said.is_empty() => "(nothing said)".to_owned(),
+            _ if said.is_empty() => "(no message)".to_owned(),
             Some((end, _)) => format!("{}…", &said[..end]),
             None => said,
         }
@@ -323,7 +322,7 @@ fn is_json(headers: &HeaderMap) -> bool {
         .is_some_and(|value| value.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// The first `most` bytes of a body, and perhaps the rest of the chunk that they end in.
+/// Reads a body until it has `most` bytes or more, or ends.
 async fn read_body(response: &mut Response, most: usize) -> reqwest::Result<Vec<u8>> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
@@ -335,7 +334,7 @@ async fn read_body(response: &mut Response, most: usize) -> reqwest::Result<Vec<
     Ok(body)
 }
 
-/// An error with its causes, without the address, which may hold a password.
+/// An error with its causes, without the URL, which may contain a password.
 pub(crate) fn chain(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut text = error.to_string();
@@ -348,18 +347,18 @@ pub(crate) fn chain(error: reqwest::Error) -> String {
     text
 }
 
-/// An event or an answer in one piece is larger than it may be.
+/// An event or an unstreamed answer exceeds [`LARGEST_EVENT`].
 #[derive(Debug, PartialEq, Eq)]
 struct TooLarge;
 
 impl From<TooLarge> for Trouble {
     fn from(_: TooLarge) -> Self {
-        Self::Broken(format!("more than {LARGEST_EVENT} bytes in one piece"))
+        Self::Broken(format!("more than {LARGEST_EVENT} bytes in one event or answer"))
     }
 }
 
-/// Follows the bytes of a stream so far as to bound its events, and to take off a byte order mark, which the parser
-/// behind it does not survive.
+/// Watches the bytes of a stream, to limit the size of events and to strip a byte order mark, which the parser cannot
+/// handle.
 #[derive(Debug, Default)]
 struct Framing {
     mark: usize,
@@ -370,7 +369,7 @@ struct Framing {
 impl Framing {
     const MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
-    /// Takes in a chunk: how many bytes of it are to be skipped.
+    /// Reads a chunk, and returns how many bytes of it to skip.
     fn take(&mut self, chunk: &[u8]) -> Result<usize, TooLarge> {
         let mut skip = 0;
         for &byte in chunk {

@@ -1,18 +1,17 @@
-//! Any server that speaks OpenAI's Chat Completions: Ollama, vLLM, llama.cpp, LiteLLM, OpenAI and others.
+//! Any server with OpenAI's Chat Completions API: Ollama, vLLM, llama.cpp, LiteLLM, OpenAI and others.
 //!
-//! | File | Is |
+//! | File | Contains |
 //! | --- | --- |
-//! | `files` | the files of a turn: looked at, read, or named (pure) |
-//! | `request` | what is asked: the messages of a turn, the body (pure) |
-//! | `stream` | what is answered, put together (pure) |
-//! | `tools` | the guard's vocabulary as tools, and what several choices come to (pure) |
-//! | `dialect` | what a server refused, and is not asked again |
-//! | `exchange` | one request and its answer: HTTP, timeouts, what is worth another try |
+//! | `files` | the files of a turn: pictures, texts, names (no I/O) |
+//! | `request` | the messages of a turn, and the request's body (no I/O) |
+//! | `stream` | parses and assembles the answer (no I/O) |
+//! | `tools` | the outcomes that the guard knows, as tools, and how several choices become one outcome (no I/O) |
+//! | `dialect` | which parts of the API a server refused |
+//! | `exchange` | one request and its answer: HTTP, timeouts, which errors are retried |
 //!
-//! A run is one request, and another one for each time that the model must learn what became of a tool
-//! call (one it got wrong, a `send` that was not sent), [`MOST_ROUNDS`] at most. A tool that chooses
-//! (`react`, `defer`, `stay_silent`) or a `send` that became the turn's answer ends the run without
-//! another request.
+//! A run is one request, plus another one whenever the model must learn the result of a tool call (an invalid call, or a
+//! `send` that was not sent), [`MOST_ROUNDS`] in total. A choice (`react`, `defer`, `stay_silent`), or a `send` that became
+//! the turn's answer, ends the run without another request.
 
 mod dialect;
 mod exchange;
@@ -47,35 +46,35 @@ use self::{
     tools::{Call, Chosen},
 };
 
-/// How many requests one run may take, apart from those that are tried again.
+/// How many requests one run may make, not counting retries.
 const MOST_ROUNDS: usize = 5;
 
 /// How many characters of a tool's name are kept.
 const LONGEST_TOOL: usize = 64;
 
-/// How long to wait before the one other try, where the server does not say.
+/// How long to wait before the only retry, if the server does not say.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// A root without what may be secret in it, for people to read.
+/// A base URL for printing, without the parts that may be secret.
 #[must_use]
 pub fn place(base_url: &Url) -> Url {
     let mut place = base_url.clone();
     place.set_query(None);
     place.set_fragment(None);
-    // Fails where there is no user to remove.
+    // These fail if there is no user to remove.
     let _ = place.set_username("");
     let _ = place.set_password(None);
     place
 }
 
-/// Why settings cannot be used.
+/// Why settings are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
-    /// The root is not the address of an HTTP server.
+    /// The base URL is not an HTTP URL.
     #[error("`base_url` must begin with http:// or https://")]
     BaseUrl,
-    /// The key cannot stand in a header.
-    #[error("`api_key` holds characters that no key has (a line end, perhaps)")]
+    /// The key is not valid in a header.
+    #[error("`api_key` contains a character that is not allowed in a header (a line break, perhaps)")]
     ApiKey(#[source] InvalidHeaderValue),
 }
 
@@ -99,11 +98,10 @@ impl fmt::Debug for OpenAi {
 }
 
 impl OpenAi {
-    /// The agent `name` that `settings` describe. Nothing is sent yet. `http` must have no timeout for whole requests: an
-    /// answer may take minutes.
+    /// Sends nothing yet. `http` must have no timeout for whole requests: an answer may take minutes.
     ///
     /// # Errors
-    /// When the settings cannot be used.
+    /// When the settings are invalid.
     pub fn new(name: AgentName, settings: OpenAiSection, http: reqwest::Client) -> Result<Self, SettingsError> {
         if !matches!(settings.base_url.scheme(), "http" | "https") {
             return Err(SettingsError::BaseUrl);
@@ -117,7 +115,7 @@ impl OpenAi {
         Ok(Self { name, settings, retry_pause, http, url, authorization, learned, thinks_first })
     }
 
-    /// The same, with another pause before the one other try.
+    /// Changes the pause before the only retry.
     #[must_use]
     pub fn with_retry_pause(mut self, pause: Duration) -> Self {
         self.retry_pause = pause;
@@ -135,7 +133,7 @@ impl OpenAi {
         for _ in 0..MOST_ROUNDS {
             let answer = match self.ask(turn, &mut messages, &mut talk, &mut report).await {
                 Ok(answer) => answer,
-                // What the model chose before stays chosen.
+                // An earlier choice of the model stays valid.
                 Err(error) => return talk.chosen.outcome(None).ok_or(error),
             };
             let was_shown = answer.shown() > 0;
@@ -155,7 +153,7 @@ impl OpenAi {
         Ok(talk.outcome())
     }
 
-    /// One round: a request, tried again where that may help and nothing was shown.
+    /// One round: a request, retried once if that may help and nothing was shown.
     async fn ask(
         &self,
         turn: &AgentTurn,
@@ -180,7 +178,7 @@ impl OpenAi {
                 && let Some(left) = self.learned.refused(dialect, said)
             {
                 let agent = &*self.name;
-                tracing::warn!(agent, ?left, "the server does not take all of a request; asking for less");
+                tracing::warn!(agent, ?left, "the server refused part of the request, retrying without it");
                 dialect = left;
                 continue;
             }
@@ -188,7 +186,7 @@ impl OpenAi {
                 Some(pause) if !talk.retried && answer.shown() == 0 => {
                     talk.retried = true;
                     let (agent, trouble) = (&*self.name, trouble.as_str());
-                    tracing::info!(agent, turn_id = %turn.turn, trouble, "asking the server once more");
+                    tracing::info!(agent, turn_id = %turn.turn, trouble, "request failed, retrying once");
                     tokio::time::sleep(pause).await;
                 }
                 _ => return Err(trouble.into_error(answer.shown())),
@@ -239,18 +237,18 @@ impl AgentRuntime for OpenAi {
     }
 }
 
-/// What a tool call came to, for the model.
+/// The result of a tool call, for the model.
 #[derive(Debug)]
 struct ToolResult {
     text: String,
-    /// Whether the model must hear it before the run can end.
+    /// Whether the model must get the result before the run can end.
     needs_answer: bool,
 }
 
-/// What was said and chosen in a run so far.
+/// What the model has written and chosen so far in a run.
 #[derive(Debug, Default)]
 struct Talk {
-    /// The texts that a person could see, one for each round that had any; raw.
+    /// The raw texts that a person could see, one per round that had any.
     shown: Vec<String>,
     /// The last text that no person could see.
     unseen: String,
@@ -301,12 +299,11 @@ impl Talk {
         }
     }
 
-    /// What the run comes to.
     fn outcome(self) -> Outcome {
         let text = match self.shown.as_slice() {
             [] => None,
             [only] => Some(only.clone()),
-            // Markers and reasoning are taken off the ends of a whole text: here each part has its own.
+            // Each part has its own markers and reasoning at its ends, so clean them one by one.
             parts => Some(parts.iter().map(|part| Shim::whole(part)).collect::<Vec<_>>().join("\n\n")),
         };
         if let Some(outcome) = self.chosen.outcome(text.as_deref()) {

@@ -1,4 +1,4 @@
-//! What a server is asked: the messages of a turn, and the body around them. Pure.
+//! Builds a request: the messages of a turn, and the body around them. No I/O.
 
 use std::borrow::Cow;
 
@@ -13,7 +13,7 @@ use super::{
     tools::Offer,
 };
 
-/// How many characters of the text that is replied to are given.
+/// How many characters of a quoted text the model gets.
 const LONGEST_QUOTE: usize = 2_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -36,16 +36,16 @@ pub(super) struct Message<'a> {
     tool_call_id: Option<String>,
 }
 
-/// What is said, and pictures to look at.
+/// The text and the pictures of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Content<'a> {
     text: Cow<'a, str>,
-    /// As URLs that hold them.
+    /// As `data:` URLs.
     pictures: Vec<String>,
 }
 
 impl Serialize for Content<'_> {
-    /// Plain text wherever there is no picture: many servers know nothing else.
+    /// Writes plain text if there is no picture, because many servers support nothing else.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.pictures.is_empty() {
             return serializer.serialize_str(&self.text);
@@ -74,13 +74,13 @@ impl<'a> Message<'a> {
         Self { role, content, tool_calls: Vec::new(), tool_call_id: None }
     }
 
-    /// What the model said, with the tools it called.
+    /// A message of the model, with the tools that it called.
     pub(super) fn called(text: String, calls: &[ToolCall]) -> Self {
         let tool_calls = calls.iter().map(CallMade::from).collect();
         Self { tool_calls, ..Self::new(Role::Assistant, text) }
     }
 
-    /// What a tool answered.
+    /// The result of a tool call.
     pub(super) fn result(id: String, text: String) -> Self {
         Self { tool_call_id: Some(id), ..Self::new(Role::Tool, text) }
     }
@@ -101,7 +101,7 @@ struct FunctionCalled {
 }
 
 impl From<&ToolCall> for CallMade {
-    /// Arguments that are no JSON are left out: servers parse what they are given back, and some fail on it.
+    /// Omits arguments that are not a JSON object: servers parse them again, and some fail on invalid ones.
     fn from(call: &ToolCall) -> Self {
         let is_object = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&call.arguments).is_ok();
         let arguments = if is_object { call.arguments.clone() } else { "{}".to_owned() };
@@ -110,10 +110,9 @@ impl From<&ToolCall> for CallMade {
     }
 }
 
-/// The messages that put `turn` before a model: instructions, what was said before, what is said now.
+/// The messages for `turn`: instructions, history, and the current message.
 ///
-/// Lines of one speaker that follow each other are one message: the chat templates of several models insist
-/// that user and assistant take turns.
+/// Consecutive lines of one role are joined: the chat templates of several models require that user and assistant alternate.
 pub(super) fn messages<'a>(turn: &'a AgentTurn, settings: &OpenAiSection) -> Vec<Message<'a>> {
     let history = within(&turn.history, settings.history_messages as usize, settings.history_chars as usize);
     let mut messages = Vec::with_capacity(history.len() + 2);
@@ -130,7 +129,7 @@ pub(super) fn messages<'a>(turn: &'a AgentTurn, settings: &OpenAiSection) -> Vec
     messages
 }
 
-/// The same for a server that takes no pictures.
+/// Removes all pictures, for a server that refuses them.
 pub(super) fn take_out_pictures(messages: &mut [Message<'_>]) {
     for message in messages {
         message.content.pictures.clear();
@@ -155,7 +154,7 @@ const fn role(speaker: Speaker) -> Role {
     }
 }
 
-/// A line of the history, after the name of who said it where that is known.
+/// A line of the history, preceded by the speaker's name if it is known.
 fn said_before(line: &Line) -> Cow<'_, str> {
     match &line.name {
         Some(name) => Cow::Owned(format!("{}: {}", clean(name), line.text)),
@@ -163,7 +162,7 @@ fn said_before(line: &Line) -> Cow<'_, str> {
     }
 }
 
-/// The latest lines that fit, from the first one of a person on.
+/// The latest lines that fit, starting with a line of a person.
 fn within(history: &[Line], most_lines: usize, most_chars: usize) -> &[Line] {
     let mut chars = 0;
     let fitting = history
@@ -180,8 +179,7 @@ fn within(history: &[Line], most_lines: usize, most_chars: usize) -> &[Line] {
     &fitting[first..]
 }
 
-/// The operator's words, and what the model must know about where it speaks. Nothing that a stranger
-/// chose stands here.
+/// The operator's prompt, and where the conversation takes place. Contains no text that a stranger chose.
 fn instructions(turn: &AgentTurn, system_prompt: &str) -> String {
     let platform = turn.conversation.channel.platform();
     let mut text = system_prompt.trim().to_owned();
@@ -217,17 +215,17 @@ fn platform_name(platform: &str) -> &str {
     }
 }
 
-/// The date, and the time to the hour: a server keeps what it computed for a prompt as long as the prompt
-/// begins the same, and a minute here would make it compute the whole history again every minute.
+/// The date, and the time to the hour. Servers cache the computation of a prompt as long as it begins the same; with minutes
+/// they would compute the whole history again every minute.
 fn today(now: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(now.as_millis())
         .map(|now| now.strftime(" Today is %A, %-d %B %Y; it is past %H:00 UTC.").to_string())
         .unwrap_or_default()
 }
 
-/// What the person says now, with what it replies to and what came with it.
+/// The current message, with the quoted text and the attachments.
 ///
-/// A reaction is said in words: it is no text of the person's.
+/// A reaction is described in words, because it has no text.
 fn said_now(turn: &AgentTurn) -> Cow<'_, str> {
     let name = turn.sender.name.as_deref().filter(|_| turn.chat == ChatKind::Group).map(clean);
     let is_bare = turn.quoted.is_none() && turn.attachments.is_empty() && turn.reaction.is_none();
@@ -265,7 +263,7 @@ fn said_now(turn: &AgentTurn) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// What a model is told that has put its answer off: it may remember nothing.
+/// The reminder for a model that deferred its answer, which it may not remember.
 fn time_has_come(deferred: &Deferred) -> String {
     let told = deferred.note.as_deref().map(|note| format!(" and said “{note}”")).unwrap_or_default();
     format!(
@@ -295,7 +293,7 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-/// The body of a request, in the words that the server understands.
+/// The body of a request, in the server's dialect.
 pub(super) fn body(settings: &OpenAiSection, turn: &AgentTurn, messages: &[Message<'_>], dialect: Dialect) -> Vec<u8> {
     let (old, new) =
         if dialect.max_completion_tokens { (None, settings.max_tokens) } else { (settings.max_tokens, None) };
@@ -309,7 +307,7 @@ pub(super) fn body(settings: &OpenAiSection, turn: &AgentTurn, messages: &[Messa
         max_completion_tokens: new,
         tools: (settings.tools && dialect.tools).then(|| Offer::of(&turn.capabilities)),
     };
-    serde_json::to_vec(&body).expect("a body is texts, numbers and lists of them")
+    serde_json::to_vec(&body).expect("texts, numbers and lists serialise to JSON")
 }
 
 #[cfg(test)]

@@ -1,18 +1,17 @@
-//! What a server answers, put together: chunk by chunk, or in one piece.
+//! Parses a server's answer, from stream events or from one unstreamed body. No I/O.
 //!
-//! Pure: text in, text to show out. The shapes are those of OpenAI's "Chat Completions" reference ("The
-//! chat completion object", "The chat completion chunk object"), read as leniently as the servers that imitate
-//! them need.
+//! The format is that of OpenAI's "Chat Completions" reference ("The chat completion object", "The chat completion chunk
+//! object"). The parser is lenient, because servers that imitate the API deviate from it.
 
 use std::borrow::Cow;
 
 use rejoinder_core::{Shim, Usage};
 use serde::{Deserialize, Deserializer, de};
 
-/// The most text, reasoning and tool arguments one answer may hold, in bytes.
+/// The most bytes of text, reasoning and tool arguments in one answer.
 pub(super) const LARGEST_ANSWER: usize = 1024 * 1024;
 
-/// The most tool calls one answer may hold.
+/// The most tool calls in one answer.
 const MOST_CALLS: usize = 32;
 
 /// The data of the event that ends a stream.
@@ -32,10 +31,10 @@ struct Completion<'a> {
 struct Choice<'a> {
     #[serde(default)]
     index: Option<u32>,
-    /// Of a stream.
+    /// In a stream.
     #[serde(default, borrow)]
     delta: Option<Message<'a>>,
-    /// Of an answer in one piece.
+    /// In an unstreamed answer.
     #[serde(default, borrow)]
     message: Option<Message<'a>>,
     #[serde(default, borrow)]
@@ -46,13 +45,13 @@ struct Choice<'a> {
 struct Message<'a> {
     #[serde(default, borrow)]
     content: Option<Text<'a>>,
-    /// Why the model will not answer: said to the person.
+    /// Why the model refuses to answer; shown to the person.
     #[serde(default, borrow)]
     refusal: Option<Text<'a>>,
-    /// DeepSeek, vLLM, llama.cpp.
+    /// Sent by DeepSeek, vLLM and llama.cpp.
     #[serde(default, borrow)]
     reasoning_content: Option<Text<'a>>,
-    /// OpenRouter, Ollama.
+    /// Sent by OpenRouter and Ollama.
     #[serde(default, borrow)]
     reasoning: Option<Text<'a>>,
     #[serde(default)]
@@ -73,7 +72,7 @@ struct CallDelta {
 struct FunctionDelta {
     #[serde(default)]
     name: Option<String>,
-    /// A piece of JSON; some servers give the object itself.
+    /// A piece of JSON text; some servers send the object itself.
     #[serde(default)]
     arguments: Option<serde_json::Value>,
 }
@@ -86,7 +85,7 @@ struct Consumed {
     completion_tokens: Option<u64>,
 }
 
-/// Text, or (Mistral) a list of parts of which those of type `text` are text.
+/// A text. Mistral sends a list of parts, of which those of type `text` are joined.
 #[derive(Debug)]
 struct Text<'a>(Cow<'a, str>);
 
@@ -133,42 +132,42 @@ impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
 pub(super) struct ToolCall {
     pub(super) id: String,
     pub(super) name: String,
-    /// JSON, if the model kept to it.
+    /// Usually JSON, but the model may write anything.
     pub(super) arguments: String,
 }
 
-/// Why an answer cannot be put together.
+/// Why an answer cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unreadable {
-    /// The server said that it failed.
+    /// The server reported a failure.
     Failed(String),
-    /// It is not what the interface says, or too large.
+    /// The answer violates the API's format, or is too large.
     Broken(String),
 }
 
-/// What one event brought.
+/// What one event contained.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Step {
     /// More text that a person may see.
     pub(super) show: String,
-    /// Whether it takes the place of what was shown of this answer before.
+    /// Whether `show` replaces everything shown of this answer so far.
     pub(super) anew: bool,
-    /// Whether the model got any further; an empty event is a sign of life of the server only.
+    /// Whether the model made progress. An empty event only shows that the server is alive.
     pub(super) progress: bool,
-    /// What was consumed so far.
+    /// The tokens used so far.
     pub(super) usage: Option<Usage>,
 }
 
-/// The answer to one request, as far as it has come.
+/// The answer to one request, as received so far.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     text: String,
     shim: Shim,
-    /// What waits for the end of a thought, where one is expected.
+    /// Text that is held back until the expected thought ends.
     held: Option<String>,
-    /// Whether a thought came that had no beginning.
+    /// Whether the answer contained the end of a thought without its beginning.
     thought_first: bool,
-    /// How many characters were shown.
+    /// In characters.
     shown: usize,
     calls: Vec<Slot>,
     events: usize,
@@ -184,12 +183,12 @@ struct Slot {
 }
 
 impl Answer {
-    /// An answer of which nothing has come. One that `thinks_first` shows nothing before its thought has ended.
+    /// An empty answer. If `thinks_first`, it shows nothing before its thought has ended.
     pub(super) fn new(thinks_first: bool) -> Self {
         Self { held: thinks_first.then(String::new), ..Self::default() }
     }
 
-    /// Takes in the data of one event.
+    /// Reads the data of one event.
     pub(super) fn event(&mut self, data: &str) -> Result<Step, Unreadable> {
         let data = data.trim();
         if data == DONE {
@@ -203,14 +202,14 @@ impl Answer {
         self.take(data)
     }
 
-    /// Takes in an answer that came in one piece.
+    /// Reads an unstreamed answer.
     pub(super) fn whole(&mut self, body: &str) -> Result<Step, Unreadable> {
         self.finished = true;
         self.events += 1;
         self.take(body)
     }
 
-    /// The stream is over: the rest that a person may see.
+    /// Ends the answer, and returns the rest of the text to show.
     pub(super) fn end(&mut self) -> String {
         let (rest, _) = std::mem::take(&mut self.shim).finish();
         let rest = self.held.take().unwrap_or_default() + &rest;
@@ -218,32 +217,32 @@ impl Answer {
         rest
     }
 
-    /// Whether it began with a thought that had no beginning.
+    /// Whether the answer began with a thought that has no `<think>`.
     pub(super) const fn thought_first(&self) -> bool {
         self.thought_first
     }
 
-    /// Whether nothing more comes.
+    /// Whether the stream sent its last event.
     pub(super) const fn is_done(&self) -> bool {
         self.done
     }
 
-    /// Whether the model has finished; what it consumed may still come.
+    /// Whether the model has finished. The usage may still follow.
     pub(super) const fn is_finished(&self) -> bool {
         self.finished || self.done
     }
 
-    /// Whether the stream brought no event at all.
+    /// Whether no event arrived.
     pub(super) const fn is_empty(&self) -> bool {
         self.events == 0
     }
 
-    /// How many characters were shown.
+    /// How many characters were shown and not withdrawn.
     pub(super) const fn shown(&self) -> usize {
         self.shown
     }
 
-    /// The text, raw, and the tool calls.
+    /// The raw text and the tool calls.
     pub(super) fn into_parts(self) -> (String, Vec<ToolCall>) {
         let mut calls: Vec<_> = self.calls.into_iter().map(|slot| slot.call).collect();
         for (number, call) in calls.iter_mut().enumerate() {
@@ -263,7 +262,7 @@ impl Answer {
         let before = self.size;
         let mut step = Step::default();
         for choice in completion.choices.unwrap_or_default() {
-            // Only one was asked for.
+            // Only one choice was requested.
             if choice.index.is_some_and(|index| index > 0) {
                 continue;
             }
@@ -296,7 +295,7 @@ impl Answer {
         Ok(step)
     }
 
-    /// Takes in more text, and adds to `step` what a person may see of it.
+    /// Reads more text, and adds to `step` the part that a person may see.
     fn see(&mut self, text: &str, step: &mut Step) {
         let before = self.shim.taken_back();
         let mut visible = self.shim.push(text);
@@ -307,7 +306,7 @@ impl Answer {
             step.show.clear();
         }
         if self.shim.has_thought() {
-            // What waited was a thought.
+            // The text held back was the thought.
             self.held = None;
         } else if let Some(held) = &mut self.held {
             held.push_str(&visible);
@@ -316,8 +315,8 @@ impl Answer {
         step.show.push_str(&visible);
     }
 
-    /// Adds to the call that a delta belongs to. That is the one of its index; but some servers give no index, or 0 for
-    /// all of them, and then a new id is a new call.
+    /// Adds a delta to its call, found by index. Some servers send no index, or 0 for all calls; there a new id starts a
+    /// new call.
     fn call(&mut self, delta: CallDelta) -> Result<(), Unreadable> {
         let id = delta.id.unwrap_or_default();
         let function = delta.function.unwrap_or(FunctionDelta { name: None, arguments: None });
@@ -354,7 +353,7 @@ impl Answer {
     }
 }
 
-/// What a server says went wrong: `{"error": {"message"}}`, `{"error": "…"}`, `{"message"}`, `{"detail"}`.
+/// The error message in a server's response: `{"error": {"message"}}`, `{"error": "…"}`, `{"message"}`, `{"detail"}`.
 pub(super) fn said_by(body: &serde_json::Value) -> Option<String> {
     if let Some(text) = body.as_str() {
         return Some(text.to_owned());

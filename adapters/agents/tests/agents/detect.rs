@@ -1,4 +1,4 @@
-//! What `rejoinder init` finds, and `rejoinder doctor` asks.
+//! How `rejoinder init` finds servers, and how `rejoinder doctor` checks models.
 
 use rejoinder_agents::{Knows, ModelsError, Origin, Places, find_local, knows_model};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ async fn something_else_that_answers_is_not_taken_for_a_model() {
     }
 }
 
-/// Whether a server that answers like this has `llama3.1`.
+/// Asks a server with these answers whether it has `llama3.1`.
 async fn asked(answers: impl IntoIterator<Item = Answer>) -> Result<Knows, ModelsError> {
     let server = Server::answering(answers).await;
     knows_model(&client(), &server.base_url, Some(&"sk-secret".into()), "llama3.1").await
@@ -64,6 +64,6 @@ async fn why_the_models_are_not_known_is_named() {
     assert_eq!(asked([Answer::error(503, "loading")]).await, Err(ModelsError::Failing(503)));
     assert!(matches!(asked([Answer::error(404, "not found")]).await, Err(ModelsError::NoList(_))));
     let nowhere = "http://user:sesame@127.0.0.1:1/v1?key=sesame".parse().expect("an address");
-    let error = knows_model(&client(), &nowhere, None, "m").await.expect_err("nobody is there");
+    let error = knows_model(&client(), &nowhere, None, "m").await.expect_err("no server listens there");
     assert!(matches!(&error, ModelsError::Unreachable(why) if !why.contains("sesame")), "{error}");
 }

@@ -1,4 +1,4 @@
-//! What goes over a connection (<https://discord.com/developers/docs/events/gateway-events#payload-structure>).
+//! The frames of the Gateway (<https://discord.com/developers/docs/events/gateway-events#payload-structure>).
 
 use std::{borrow::Cow, time::Duration};
 
@@ -19,34 +19,34 @@ pub(super) struct Frame<'a> {
     d: Option<&'a RawValue>,
 }
 
-/// What a frame says.
+/// The content of a frame.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Said<'a> {
-    /// The connection is open: a heartbeat is wanted this often.
+    /// The connection is open; holds the heartbeat interval.
     Hello(Duration),
     Event {
         seq: u64,
         kind: &'a str,
         data: &'a str,
     },
-    /// A heartbeat is wanted now.
+    /// Discord asks for a heartbeat now.
     Beat,
     Acknowledged,
-    /// Connect anew, and take the session up again.
+    /// Discord asks us to reconnect and resume.
     Reconnect,
-    /// The session is not valid; whether it may be tried again.
+    /// The session is invalid; holds whether it can be resumed.
     Invalid(bool),
-    /// Something that came later than this code.
+    /// An unknown or malformed frame.
     Else,
 }
 
-/// What `HELLO` carries.
+/// The payload of `HELLO`.
 #[derive(Deserialize)]
 struct Hello {
     heartbeat_interval: u64,
 }
 
-/// What `READY` says about its session.
+/// The session in the payload of `READY`.
 #[derive(Deserialize)]
 pub(super) struct Opened {
     pub(super) session_id: String,

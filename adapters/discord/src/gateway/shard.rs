@@ -1,4 +1,4 @@
-//! The task that keeps a connection to the Gateway.
+//! The task that stays connected to the Gateway.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,31 +23,31 @@ use crate::{
     errors::{ApiError, Refusal},
 };
 
-/// How long the first word of a connection may take.
+/// How long a new connection may take to send `HELLO`.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The least time between two sessions
+/// The minimum time between the starts of two sessions
 /// (<https://discord.com/developers/docs/events/gateway#session-start-limit-object>, `max_concurrency`).
 const BETWEEN_SESSIONS: Duration = Duration::from_secs(5);
 
-/// What `MESSAGE_CONTENT` is called where it is switched on.
+/// The problem that is reported when Discord denies the intent `MESSAGE_CONTENT`.
 const NO_CONTENT: &str = "the MESSAGE CONTENT INTENT is not switched on for the application (developer portal, \"Bot\"): \
-    what is said in servers without a mention cannot be read; or set message_content = false";
+    messages in servers that do not mention the bot cannot be read; switch it on, or set message_content = false";
 
-/// Keeps a connection, and hands over what comes.
+/// Stays connected and passes on the events.
 pub(crate) struct Shard<'a> {
     discord: &'a Discord,
     receiver: Receiver<'a>,
     stored: Arc<StoredSeq>,
     queues: Queues,
-    /// The session to take up again.
+    /// The session to resume.
     session: Option<Session>,
-    /// Discord did not let us have what is said in servers.
+    /// Discord denied the intent `MESSAGE_CONTENT`, so it is not requested again.
     without_content: bool,
 }
 
 impl<'a> Shard<'a> {
-    /// A shard that takes `session` up again, if there is one.
+    /// Creates a shard that resumes `session`, if there is one.
     pub(crate) const fn new(
         discord: &'a Discord,
         receiver: Receiver<'a>,
@@ -63,13 +63,13 @@ impl<'a> Shard<'a> {
 enum Ended {
     /// The gateway is shutting down.
     Shutdown,
-    /// Something broke: the session is taken up again where there is one.
+    /// The connection failed. The session is resumed, if there is one.
     Broken(String),
-    /// The session is over: another one after a while.
+    /// The session is over. A new one may start after this pause.
     SessionOver(Duration),
-    /// Discord does not let us have what is said in servers.
+    /// Discord denied the intent `MESSAGE_CONTENT`.
     ContentDenied,
-    /// There is no sense in trying again.
+    /// A permanent error.
     Fatal(ChannelError),
 }
 
@@ -80,7 +80,7 @@ struct GatewayBot {
     session_start_limit: Option<StartLimit>,
 }
 
-/// How many sessions may be begun.
+/// How many sessions may still be started.
 #[derive(Clone, Copy, Debug, Deserialize)]
 struct StartLimit {
     total: u64,
@@ -90,8 +90,8 @@ struct StartLimit {
 }
 
 impl StartLimit {
-    /// How long to wait before a session is begun. The last tenth of them is spread over the time that is left:
-    /// Discord counts over our restarts, and an account without any more loses its token.
+    /// How long to wait before a session is started. The last tenth of the budget is spread over the remaining time: Discord
+    /// counts across our restarts, and resets the token of a bot that exceeds the budget.
     fn pause(self) -> Duration {
         let left = Duration::from_millis(self.reset_after);
         match self.remaining {
@@ -114,7 +114,7 @@ impl Shard<'_> {
                     if error.refusal().is_some_and(Refusal::is_about_token) {
                         return Err(self.unauthorized(error.to_string()).into());
                     }
-                    self.fails(&format!("Discord cannot be asked for its gateway: {error}"));
+                    self.fails(&format!("Discord does not tell its gateway's address: {error}"));
                     let pause = match error.refusal() {
                         Some(_) => backoff.pause(),
                         None => backoff.pause_unreachable(),
@@ -159,11 +159,11 @@ impl Shard<'_> {
     }
 
     fn fails(&self, problem: &str) {
-        tracing::warn!(channel = %self.discord.channel, problem, "the gateway is lost, trying again");
+        tracing::warn!(channel = %self.discord.channel, problem, "no connection to Discord's gateway, retrying");
         self.discord.health.inbound_fails(problem);
     }
 
-    /// Where to connect to; waits until a session may be begun, if one has to be.
+    /// The URL to connect to. Without a session to resume, waits until a new one may be started.
     async fn address(&self, may_begin_at: &mut Instant) -> Result<Result<String, ApiError>, ShuttingDown> {
         let own = self.discord.options.gateway_url.as_ref();
         if let Some(session) = &self.session {
@@ -176,7 +176,7 @@ impl Shard<'_> {
         let pause = bot.session_start_limit.map(StartLimit::pause).unwrap_or_default();
         if !pause.is_zero() {
             let minutes = pause.as_secs().div_ceil(60);
-            self.fails(&format!("too many sessions were begun today: the next one in {minutes} minutes"));
+            self.fails(&format!("too many sessions were started today; the next one starts in {minutes} minutes"));
             self.receiver.pause(pause).await?;
         }
         let begins_at = self.discord.clock.now();
@@ -187,7 +187,7 @@ impl Shard<'_> {
         Ok(Ok(own.map_or(bot.url, ToString::to_string)))
     }
 
-    /// Connects, and reads until the connection ends; and whether it was of any use.
+    /// Connects and reads until the connection ends. Also returns whether an event arrived.
     async fn connect(&mut self, url: &str) -> (Ended, bool) {
         let receiver = self.receiver;
         let opened = receiver.until_shutdown(Connection::open(&self.discord.plain_http, url)).await;
@@ -216,16 +216,16 @@ impl Shard<'_> {
         proved: &mut bool,
     ) -> Result<Ended, ConnectionError> {
         let Ok(hello) = tokio::time::timeout(HELLO_TIMEOUT, connection.next()).await else {
-            return Ok(Ended::Broken("the gateway does not say hello".to_owned()));
+            return Ok(Ended::Broken("Discord's gateway sent no HELLO".to_owned()));
         };
         let hello = hello?;
         let frame = serde_json::from_str::<Frame<'_>>(&hello);
         let Ok(Said::Hello(interval)) = frame.as_ref().map(Frame::says) else {
-            return Ok(Ended::Broken("the gateway does not say hello".to_owned()));
+            return Ok(Ended::Broken("Discord's gateway sent no HELLO".to_owned()));
         };
         self.discord.health.set_stale_after(stale_after(interval));
         self.introduce(connection).await?;
-        // The first heartbeat comes at a time of its own, so that not everyone's come at once.
+        // The first heartbeat is delayed by a random time, so that clients do not send theirs at the same time.
         let first = Instant::now() + interval.mul_f64(rand::rng().random_range(0.0..1.0));
         let mut beats = tokio::time::interval_at(first, interval);
         beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -235,7 +235,7 @@ impl Shard<'_> {
             let text = tokio::select! {
                 biased;
                 _ = beats.tick() => {
-                    // What was not read cannot be missed.
+                    // Without room, frames are not read, so a missing acknowledgement proves nothing.
                     if owes_acknowledgement && room.is_some() {
                         return Ok(Ended::Broken("a heartbeat was not acknowledged".to_owned()));
                     }
@@ -246,7 +246,7 @@ impl Shard<'_> {
                 reserved = self.queues.all.clone().reserve_owned(), if room.is_none() => {
                     let Ok(reserved) = reserved else { return Ok(Ended::Shutdown) };
                     room = Some(reserved);
-                    // Time spent without room says nothing about the connection.
+                    // Gives Discord a full interval, since nothing was read without room.
                     if owes_acknowledgement {
                         beats.reset();
                     }
@@ -255,7 +255,7 @@ impl Shard<'_> {
                 text = connection.next(), if room.is_some() => text?,
             };
             let Ok(frame) = serde_json::from_str::<Frame<'_>>(&text) else {
-                tracing::warn!(channel = %self.discord.channel, "a frame of the gateway cannot be read");
+                tracing::warn!(channel = %self.discord.channel, "a frame from Discord's gateway cannot be read, skipping it");
                 continue;
             };
             match frame.says() {
@@ -265,7 +265,7 @@ impl Shard<'_> {
                         self.receiver.intake.is_back();
                     }
                     let Some(session) = self.session_of(seq, kind, data, url) else {
-                        return Ok(Ended::Broken("an event came without a session".to_owned()));
+                        return Ok(Ended::Broken("an event arrived outside a session".to_owned()));
                     };
                     if let Some(room) = room.take() {
                         let stored = self.hurry(seq, kind, data);
@@ -277,8 +277,8 @@ impl Shard<'_> {
                     self.discord.health.inbound_works(self.discord.clock.now());
                 }
                 Said::Beat => connection.send(frame::heartbeat(self.stored.get())).await?,
-                Said::Reconnect => return Ok(Ended::Broken("the gateway asks to connect anew".to_owned())),
-                Said::Invalid(true) => return Ok(Ended::Broken("the session has to be taken up again".to_owned())),
+                Said::Reconnect => return Ok(Ended::Broken("Discord's gateway asks for a reconnect".to_owned())),
+                Said::Invalid(true) => return Ok(Ended::Broken("the session must be resumed".to_owned())),
                 Said::Invalid(false) => {
                     // "Wait a random amount of time, between 1 and 5 seconds."
                     return Ok(Ended::SessionOver(Duration::from_millis(rand::rng().random_range(1_000..5_000))));
@@ -288,14 +288,14 @@ impl Shard<'_> {
         }
     }
 
-    /// Hands over what cannot wait.
+    /// Queues an interaction as urgent.
     fn hurry(&self, seq: u64, kind: &str, data: &str) -> Option<oneshot::Receiver<()>> {
         if kind != "INTERACTION_CREATE" {
             return None;
         }
         let (stored, is_stored) = oneshot::channel();
         let urgent = Urgent { kind: kind.to_owned(), data: data.to_owned(), seq, stored };
-        // Without anybody to take it, nobody takes the rest either: it comes again.
+        // If that queue is closed, the run is ending, and Discord sends the event again.
         let _ = self.queues.urgent.send(urgent);
         Some(is_stored)
     }
@@ -319,7 +319,7 @@ impl Shard<'_> {
         if reads_everything { intents | GatewayIntents::MESSAGE_CONTENT } else { intents }
     }
 
-    /// The session that an event belongs to; `READY` begins one.
+    /// The session that an event belongs to; `READY` starts one.
     fn session_of(&mut self, seq: u64, kind: &str, data: &str, url: &str) -> Option<(Arc<str>, Arc<str>)> {
         if kind == "READY" {
             let opened: Opened = serde_json::from_str(data).ok()?;
@@ -331,7 +331,7 @@ impl Shard<'_> {
         Some((Arc::clone(&session.id), Arc::clone(&session.url)))
     }
 
-    /// What a connection's end means
+    /// Decides what to do after a connection has ended
     /// (<https://discord.com/developers/docs/topics/opcodes-and-status-codes#gateway-gateway-close-event-codes>).
     fn judge(&self, error: &ConnectionError) -> Ended {
         let code = if let ConnectionError::Closed(closed) = error { closed.code } else { None };
@@ -343,10 +343,10 @@ impl Shard<'_> {
             Some(4004) => Ended::Fatal(self.unauthorized(error.to_string())),
             Some(4014) if self.intents().contains(GatewayIntents::MESSAGE_CONTENT) => Ended::ContentDenied,
             Some(4010..=4014) if code == Some(4011) => {
-                failed("the application is in too many servers for one connection, and there is no sharding yet (4011)")
+                failed("the bot is in too many servers for one connection, and sharding is not supported yet (4011)")
             }
             Some(4010 | 4012 | 4013 | 4014) => failed(&error.to_string()),
-            // A sequence or a session that Discord does not know (any more).
+            // Discord does not know the sequence number or the session, or no longer does.
             Some(4003 | 4005 | 4007 | 4009) => Ended::SessionOver(Duration::ZERO),
             _ => Ended::Broken(error.to_string()),
         }

@@ -1,4 +1,4 @@
-//! Slash commands, and pressed buttons.
+//! Reads slash commands and pressed buttons.
 
 use rejoinder_core::{ChatKind, Directed, EventKind, InboundEvent, TurnId};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::{
     snowflake::Snowflake,
 };
 
-/// The types of interactions.
+/// The types of interactions that are read.
 mod kind {
     pub(super) const COMMAND: u64 = 2;
     pub(super) const COMPONENT: u64 = 3;
@@ -21,13 +21,13 @@ mod kind {
 /// The flag of a message that only one person sees.
 const EPHEMERAL: u64 = 1 << 6;
 
-/// What a button carries: the turn whose answer was the question, and which of its choices. At most 100
-/// characters (<https://discord.com/developers/docs/components/reference#button>): these are 45 at most.
+/// A button's `custom_id`: the turn whose answer was the question, and the index of the choice. Discord allows 100
+/// characters (<https://discord.com/developers/docs/components/reference#button>); these are 45 at most.
 pub(crate) fn pick_id(turn: TurnId, index: usize) -> String {
     format!("pick:{turn}:{index}")
 }
 
-/// The turn and the index that a button carries.
+/// The turn and the index in a button's `custom_id`.
 fn picked(custom_id: &str) -> Option<(TurnId, usize)> {
     let (turn, index) = custom_id.strip_prefix("pick:")?.split_once(':')?;
     Some((turn.parse().ok()?, index.parse().ok()?))
@@ -69,7 +69,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether the person asked for an answer that only they see, or pressed what only they see.
+/// Whether the person asked for a private answer, or pressed a button of one.
 fn is_private(interaction: &Interaction) -> bool {
     let option = interaction.data.iter().flat_map(|data| &data.options).find(|option| option.name == PRIVATELY);
     let is_asked = option.is_some_and(|option| option.value == Value::Bool(true));
@@ -86,12 +86,12 @@ fn command(interaction: &Interaction, event: InboundEvent) -> InboundEvent {
     let words = words.collect::<Vec<_>>().join(" ");
     let text = match data.name.as_str() {
         ASK => words,
-        // Another one than ours, registered by hand: it is the agent's.
+        // A command that the operator registered by hand is for the agent.
         name if words.is_empty() => format!("/{name}"),
         name => format!("/{name} {words}"),
     };
     InboundEvent {
-        // There is no message to reply to, and the answer takes the place of the notice that it is thought over.
+        // There is no message to reply to: the answer replaces the "thinking" notice.
         message_id: Some(event.external_id.clone()),
         directed: Directed::Command,
         text,
@@ -107,11 +107,11 @@ fn component(interaction: &Interaction, event: InboundEvent) -> InboundEvent {
     let Some((turn, index)) = picked(custom_id) else { return InboundEvent { kind: EventKind::Other, ..event } };
     let label = message.and_then(|message| label_of(message, custom_id));
     let text = label.unwrap_or_else(|| (index + 1).to_string());
-    // Whoever presses a button of ours means us.
+    // A press on our button is directed at us.
     InboundEvent { kind: EventKind::Choice { turn }, directed: Directed::ReplyToUs, text, ..event }
 }
 
-/// What stands on a button.
+/// The button's label.
 fn label_of(message: &Message, custom_id: &str) -> Option<String> {
     let rows = message.components.iter().filter_map(|row| row.get("components")?.as_array());
     let mut buttons = rows.flatten();

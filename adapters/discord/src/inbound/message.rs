@@ -1,4 +1,4 @@
-//! Messages, new or edited.
+//! Reads messages, new or edited.
 
 use rejoinder_core::{Amends, Attachment, ChatKind, ConversationRef, Directed, EventKind, InboundEvent, SenderKind};
 
@@ -8,22 +8,22 @@ use crate::{
     payload::{File, Message},
 };
 
-/// The types of messages that people say something with
+/// The types of messages that people and applications write
 /// (<https://discord.com/developers/docs/resources/message#message-object-message-types>).
 mod kind {
     pub(super) const DEFAULT: u64 = 0;
     pub(super) const REPLY: u64 = 19;
-    /// What an application answers to a command.
+    /// An application's response to a command.
     pub(super) const COMMANDS: [u64; 2] = [20, 23];
 }
 
-/// The type of a reference that is a forwarded message.
+/// The type of a reference to a forwarded message.
 const FORWARD: u64 = 1;
 
 impl Reader<'_> {
     pub(super) fn message(&self, message: &Message, is_edit: bool) -> Option<Read> {
         let is_said = matches!(message.kind, kind::DEFAULT | kind::REPLY) || kind::COMMANDS.contains(&message.kind);
-        // Discord changes messages too: a link got its preview, a thread began.
+        // Discord updates messages too: a link gets its preview, a thread is started.
         let is_changed_by_its_author = !is_edit || message.edited_timestamp.is_some();
         if !is_said || !is_changed_by_its_author {
             return None;
@@ -63,8 +63,7 @@ impl Reader<'_> {
         Some(Read::of(InboundEvent { text, attachments, quoted, ..event }, message.id))
     }
 
-    /// Where it belongs: a mention that is answered in a thread of its own is the beginning of that thread,
-    /// whose id will be the message's.
+    /// The conversation of a message. With `auto_thread`, a mention starts a thread, whose id will be the message's.
     fn conversation_of(
         &self,
         message: &Message,
@@ -100,14 +99,14 @@ impl Reader<'_> {
         } else if message.mentions.iter().any(|user| user.id == us) {
             Directed::Mention
         } else if is_our_thread() {
-            // A thread that we opened to answer in is for talking to us.
+            // A message in a thread that we opened is directed at us.
             Directed::ReplyToUs
         } else {
             Directed::Ambient
         }
     }
 
-    /// The words, and words for what is neither text nor file.
+    /// The text of a message, with lines for forwarded messages, stickers and polls.
     fn whole_text(&self, message: &Message) -> String {
         let mut lines = vec![self.words(&message.content, &message.mentions)];
         let is_forward = message.message_reference.as_ref().is_some_and(|it| it.kind == FORWARD);
@@ -124,7 +123,7 @@ impl Reader<'_> {
     }
 }
 
-/// Files, with a name and a media type each.
+/// Converts files to attachments.
 pub(super) fn attachments<'a>(files: impl IntoIterator<Item = &'a File>) -> Vec<Attachment> {
     let attachment = |file: &File| Attachment {
         name: file.filename.clone(),
@@ -134,7 +133,7 @@ pub(super) fn attachments<'a>(files: impl IntoIterator<Item = &'a File>) -> Vec<
     files.into_iter().map(attachment).collect()
 }
 
-/// Milliseconds of a time as Discord writes it; 0 if it is none.
+/// Parses a time of Discord's to milliseconds; 0 if it is invalid.
 fn millis(time: &str) -> i64 {
     time.parse::<jiff::Timestamp>().map(jiff::Timestamp::as_millisecond).unwrap_or_default()
 }

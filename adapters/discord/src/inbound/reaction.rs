@@ -1,4 +1,4 @@
-//! An emoji put on a message, or taken back.
+//! Reads a reaction that was added or removed.
 
 use rejoinder_core::{ChatKind, Directed, EventKind, InboundEvent, Sender, SenderKind};
 
@@ -14,14 +14,14 @@ impl Reader<'_> {
         let user = reaction.member.as_ref().and_then(|member| member.user.as_ref());
         let sender = match user {
             Some(user) => self.sender(user, reaction.member.as_ref(), None),
-            // In a direct chat there is no member, and nobody else.
+            // In a direct chat there is no member; only the person can react.
             None => Sender { id: reaction.user_id.to_string(), name: None, username: None, kind: SenderKind::Person },
         };
         let place = self.directory.place(reaction.channel_id);
         let chat = if reaction.guild_id.is_some() { ChatKind::Group } else { ChatKind::Direct };
         let quoted = self.sent.get(&reaction.message_id);
         if quoted.is_none() && reaction.message_author_id != Some(us) {
-            // Something that people do among themselves.
+            // The reaction is not to a message of ours.
             return None;
         }
         let emoji = match &reaction.emoji.name {
@@ -31,7 +31,7 @@ impl Reader<'_> {
         };
         let what = if is_added { "added" } else { "removed" };
         let (channel, message) = (reaction.channel_id, reaction.message_id.to_string());
-        // Discord gives it no id: the same one put on, taken back and put on again differs by its number only.
+        // Discord gives a reaction no id. If it is added, removed and added again, only the event's number differs.
         let external_id = format!("reaction:{channel}:{message}:{}:{emoji}:{what}:{seq}", sender.id);
         let event = InboundEvent {
             kind: EventKind::Reaction { message: message.clone(), emoji: if is_added { emoji } else { String::new() } },

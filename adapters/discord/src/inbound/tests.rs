@@ -48,7 +48,7 @@ impl World {
         self.read(kind, data).expect("an event").event
     }
 
-    /// A message of Ada's in the server's channel.
+    /// A message from Ada in the server's channel.
     fn message(&self, fields: Value) -> InboundEvent {
         self.event("MESSAGE_CREATE", &message(fields))
     }
@@ -155,7 +155,7 @@ fn a_mention_may_be_the_beginning_of_a_thread() {
     let in_thread = world.message(with(mention, json!({"channel_id": "12"})));
     assert_eq!(in_thread.conversation, world.place("10", Some("12")));
     let later = world.message(json!({"channel_id": "12"}));
-    assert_eq!(later.directed, Directed::ReplyToUs, "a thread of ours is for talking to us");
+    assert_eq!(later.directed, Directed::ReplyToUs, "a message in our thread is for us");
 }
 
 /// O1.
@@ -318,7 +318,7 @@ fn a_reaction_counts_when_it_is_on_what_we_said() {
 
     let event = world.event("MESSAGE_REACTION_ADD", &ours);
     assert_eq!(event.kind, EventKind::Reaction { message: "99".to_owned(), emoji: "👍".to_owned() });
-    assert!(world.read("MESSAGE_REACTION_ADD", &base).is_none(), "on what others said");
+    assert!(world.read("MESSAGE_REACTION_ADD", &base).is_none(), "a reaction to another's message");
     world.sent.note(id("99"), "yes", None);
     let event = world.event("MESSAGE_REACTION_REMOVE", &base);
     assert_eq!(event.kind, EventKind::Reaction { message: "99".to_owned(), emoji: String::new() });

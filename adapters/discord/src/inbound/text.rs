@@ -1,10 +1,10 @@
-//! The words of a message: mentions by name instead of by number
+//! Reads the text of a message: mentions by name instead of by number
 //! (<https://discord.com/developers/docs/reference#message-formatting>).
 
 use super::Reader;
 use crate::{payload::User, snowflake::Snowflake};
 
-/// What stands between `<` and `>`.
+/// The content of `<…>`.
 enum Markup<'a> {
     User(Snowflake),
     Role(Snowflake),
@@ -40,7 +40,7 @@ impl Reader<'_> {
         content.contains(&format!("<@{us}>")) || content.contains(&format!("<@!{us}>"))
     }
 
-    /// A content in words: the mention of us that it begins with left out, and everything else by its name.
+    /// The text without a leading mention of us, and with names in place of ids.
     pub(super) fn words(&self, content: &str, mentions: &[User]) -> String {
         let us = self.me.user;
         let trimmed = content.trim();
@@ -48,7 +48,7 @@ impl Reader<'_> {
             .iter()
             .find_map(|mention| trimmed.strip_prefix(mention.as_str()))
             .map_or(trimmed, |rest| rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ':')));
-        // Whoever says our name alone says at least that.
+        // A mention alone is kept as the text.
         let said = if bare.is_empty() { trimmed } else { bare };
         let mut words = String::with_capacity(said.len());
         let mut rest = said;
@@ -69,7 +69,7 @@ impl Reader<'_> {
         words
     }
 
-    /// What a person reads there; `None` when it is not known.
+    /// What a person sees in its place; `None` if the name is unknown.
     fn name(&self, markup: &Markup<'_>, mentions: &[User]) -> Option<String> {
         match markup {
             Markup::User(id) => {

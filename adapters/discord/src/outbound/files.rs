@@ -1,4 +1,4 @@
-//! Files: those of an answer, and those that people sent.
+//! Files: uploads the files of an answer, and downloads files that people sent.
 
 use rejoinder_core::{Attachment, DeliveryError, FetchError};
 use rejoinder_kit::files::{self, FileError};
@@ -6,11 +6,11 @@ use url::Url;
 
 use crate::{Discord, api::Upload};
 
-/// Where Discord keeps files (<https://discord.com/developers/docs/reference#cdn-endpoints>).
+/// Discord's file servers (<https://discord.com/developers/docs/reference#cdn-endpoints>).
 const FILE_SERVERS: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
 
 impl Discord {
-    /// The bytes of a file that Discord keeps.
+    /// Downloads a file from Discord.
     pub(crate) async fn fetch_file(&self, attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {
         let Some(url) = self.kept_here(&attachment.url) else {
             return Err(FetchError::NotOurs(attachment.name.clone()));
@@ -23,7 +23,7 @@ impl Discord {
         }
     }
 
-    /// The address, if it is Discord's own.
+    /// Parses a URL; `None` unless it leads to Discord.
     fn kept_here(&self, url: &str) -> Option<Url> {
         let url = Url::parse(url).ok()?;
         let is_discords = url.scheme() == "https"
@@ -32,8 +32,8 @@ impl Discord {
         (is_discords || url.origin() == self.options.api_url.origin()).then_some(url)
     }
 
-    /// The files to send; the lines that stand for those that are not ours to open; and the lines to say instead
-    /// of the files, should Discord not take them.
+    /// Returns the files to upload, the lines for files that are not uploaded, and the text that replaces the uploads if
+    /// Discord rejects them.
     pub(super) async fn files(
         &self,
         attachments: &[Attachment],
@@ -55,7 +55,7 @@ impl Discord {
         Ok((uploads, links, instead.join("\n")))
     }
 
-    /// The bytes of a file of an answer; `None` for one that stays where it is, or is too large.
+    /// The bytes of an answer's file; `None` if it is elsewhere, empty or too large.
     async fn bytes_of(&self, attachment: &Attachment) -> Result<Option<Vec<u8>>, DeliveryError> {
         let limit = self.options.max_upload.bytes();
         match files::inline(&attachment.url, limit) {
@@ -66,13 +66,13 @@ impl Discord {
         match self.fetch_file(attachment, limit).await {
             Ok(bytes) => Ok(Some(bytes)),
             Err(FetchError::TooLarge { .. } | FetchError::NotOurs(_)) => Ok(None),
-            // Nothing was sent yet.
+            // Nothing was sent yet, so a retry is safe.
             Err(FetchError::Failed(detail)) => Err(DeliveryError::NotSent { retry_after: None, detail }),
         }
     }
 }
 
-/// A file in words: its name, and where it is if anybody can open it there.
+/// The line for a file: its name, with a link if it is on the web.
 fn named(attachment: &Attachment) -> String {
     let name = attachment.name.replace(['[', ']', '\n'], " ");
     if files::is_on_the_web(&attachment.url) {

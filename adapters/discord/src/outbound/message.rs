@@ -1,4 +1,4 @@
-//! A content as Discord takes it: in a channel, in the place of something, and for one person's eyes.
+//! Builds the payload of a message: to send in a channel, to edit, or to follow up on an interaction.
 
 use rejoinder_core::{Content, Delivery, DeliveryError, TurnId};
 use serde_json::Value;
@@ -16,27 +16,27 @@ use crate::{
     snowflake::Snowflake,
 };
 
-/// How many buttons stand in a row, and how many rows there are
+/// The most buttons in a row, and the most rows
 /// (<https://discord.com/developers/docs/components/reference#action-row>).
 const IN_A_ROW: usize = 5;
 const ROWS: usize = 5;
 
-/// The most characters that stand on a button.
+/// The longest label of a button, in characters.
 const LABEL: usize = 80;
 
-/// A message on its way out.
+/// A message to send or to edit.
 pub(super) struct Outgoing {
     /// In Discord's Markdown.
     pub(super) text: String,
     rows: Vec<CreateActionRow>,
     pub(super) files: Vec<Upload>,
-    /// The words in place of the files.
+    /// The text that replaces the files if they are rejected.
     instead: String,
     suppress_embeds: bool,
 }
 
 impl Discord {
-    /// What a delivery says.
+    /// Builds the message of a delivery.
     pub(super) async fn outgoing(&self, delivery: &Delivery, content: &Content) -> Result<Outgoing, DeliveryError> {
         let (files, mut lines, instead) = self.files(&content.attachments).await?;
         lines.insert(0, formatted(&content.text).into_owned());
@@ -47,14 +47,14 @@ impl Discord {
         let labelled = delivery.label().map(|label| format!("{label}\n{text}"));
         let text = labelled.filter(|text| units(text) <= MESSAGE_UNITS).unwrap_or(text);
         if text.is_empty() && files.is_empty() {
-            return Err(DeliveryError::Refused("there is nothing in it".to_owned()));
+            return Err(DeliveryError::Refused("the message is empty".to_owned()));
         }
         Ok(Outgoing { text, rows, files, instead, suppress_embeds: self.options.suppress_embeds })
     }
 }
 
 impl Outgoing {
-    /// Words, and nothing else.
+    /// A message of text alone.
     #[cfg(test)]
     pub(super) fn of_words(text: &str) -> Self {
         Self {
@@ -70,7 +70,7 @@ impl Outgoing {
         !self.files.is_empty()
     }
 
-    /// The same with the names of its files instead of them.
+    /// The same message with the names of its files instead of the files.
     pub(super) fn without_files(&self) -> Self {
         let lines = [self.text.as_str(), &self.instead];
         let text = lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
@@ -83,7 +83,7 @@ impl Outgoing {
         }
     }
 
-    /// As a message in a channel.
+    /// The payload of a new message in a channel.
     pub(super) fn created(&self, nonce: &str, channel: Snowflake, reply_to: Option<Snowflake>) -> Value {
         let mut message = CreateMessage::new()
             .content(&self.text)
@@ -103,7 +103,7 @@ impl Outgoing {
         without_nothing(json(&message))
     }
 
-    /// In the place of what a message says.
+    /// The payload of an edit.
     pub(super) fn changed(&self) -> Value {
         let mut message =
             EditMessage::new().content(&self.text).allowed_mentions(nobody()).components(self.rows.clone());
@@ -113,7 +113,7 @@ impl Outgoing {
         without_nothing(json(&message))
     }
 
-    /// As another answer to an interaction.
+    /// The payload of a further answer to an interaction.
     pub(super) fn followed_up(&self, is_private: bool) -> Value {
         let mut message = self.changed();
         let flags = message.get("flags").and_then(Value::as_u64).unwrap_or_default();
@@ -123,19 +123,19 @@ impl Outgoing {
         message
     }
 
-    /// With its files, if there are any.
+    /// The request body: `message`, with the files if there are any.
     pub(super) fn body(&self, message: Value) -> Body {
         if self.files.is_empty() { Body::Json(message) } else { Body::Files(message, self.files.clone()) }
     }
 }
 
-/// Whatever an agent writes, nobody is called by it.
+/// Pings nobody, whatever an agent writes.
 fn nobody() -> CreateAllowedMentions {
     CreateAllowedMentions::new().replied_user(false)
 }
 
-/// serenity writes out what is not there: lists with nothing in them, and references to nothing. Some of it
-/// Discord reads as a wish to remove something.
+/// Removes empty lists and null references, which serenity serialises. Discord would take some of them as a request to
+/// remove something.
 fn without_nothing(mut message: Value) -> Value {
     let Some(fields) = message.as_object_mut() else { return message };
     for name in ["embeds", "sticker_ids", "attachments"] {
@@ -153,7 +153,7 @@ fn without_nothing(mut message: Value) -> Value {
     message
 }
 
-/// The choices as buttons, and in words those that no button is left for.
+/// The choices as buttons, and lines of text for those above the limit.
 fn buttons(turn: TurnId, choices: &[String]) -> (Vec<CreateActionRow>, Vec<String>) {
     let (on_buttons, rest) = choices.split_at(choices.len().min(IN_A_ROW * ROWS));
     let button = |(index, choice): (usize, &String)| {
@@ -244,6 +244,6 @@ mod tests {
             }
         }
         let turn = TurnId::new(Timestamp::from_millis(0));
-        assert_eq!(buttons(turn, &choices).1.len(), 2, "the rest is said in words");
+        assert_eq!(buttons(turn, &choices).1.len(), 2, "the rest are lines of text");
     }
 }

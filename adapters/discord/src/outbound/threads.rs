@@ -1,4 +1,4 @@
-//! Channels and their threads: where a message goes, where it is, and threads that begin with an answer.
+//! Channels and threads: where a message is sent, where it is found, and threads that are opened with an answer.
 
 use rejoinder_core::{ConversationRef, Delivery, DeliveryError, Receipt};
 use reqwest::Method;
@@ -13,22 +13,22 @@ use crate::{
     snowflake::Snowflake,
 };
 
-/// The longest name of a thread, in characters
+/// The longest name that is given to a thread, in characters. Discord allows 100
 /// (<https://discord.com/developers/docs/resources/channel#start-thread-from-message>).
 const NAME: usize = 80;
 
-/// What a thread is called whose message has no words.
+/// The name of a thread whose first message has no text.
 const NAMELESS: &str = "…";
 
 impl Discord {
-    /// Notes what a thread is to be called that begins with this message.
+    /// Notes the name of the thread that will start from this message.
     pub(crate) fn note_topic(&self, message: &str, text: &str) {
         if let Some(message) = Snowflake::parse(message) {
             self.topics.insert(message, name(text).into());
         }
     }
 
-    /// Sends to a conversation's channel or thread; opens the thread if it is to begin with this.
+    /// Sends to a conversation's channel or thread. With `auto_thread`, opens the thread if it does not exist yet.
     pub(super) async fn send_in(
         &self,
         delivery: &Delivery,
@@ -45,7 +45,7 @@ impl Discord {
             let sent = self.post(delivery, outgoing, chat, Some(thread)).await?;
             return Ok(self.note(&sent, outgoing));
         }
-        // A thread's first message stands in the channel: nothing in the thread can reply to it.
+        // The message that a thread starts from is in the channel, so a message in the thread cannot reply to it.
         let reply_to = reply_to.filter(|message| *message != thread);
         let is_unknown = |error: &ApiError| error.refusal().is_some_and(|it| it.code == code::UNKNOWN_CHANNEL);
         let sent = match self.post(delivery, outgoing, thread, reply_to).await {
@@ -62,7 +62,7 @@ impl Discord {
         Ok(self.note(&sent, outgoing))
     }
 
-    /// Opens the thread of a message; `false` when none can be opened there.
+    /// Opens the thread of a message; `false` if that is impossible.
     async fn open_thread(&self, channel: Snowflake, message: Snowflake) -> Result<bool, ApiError> {
         let path = format!("channels/{channel}/messages/{message}");
         let topic = match self.topics.get(&message) {
@@ -74,13 +74,13 @@ impl Discord {
             Ok(_) | Err(ApiError::Refused(Refusal { code: code::THREAD_EXISTS, .. })) => Ok(true),
             Err(error) if error.may_pass() => Err(error),
             Err(error) => {
-                tracing::info!(channel = %self.channel, %error, "no thread can be opened: the answer goes to the channel");
+                tracing::info!(channel = %self.channel, %error, "the thread cannot be opened, answering in the channel");
                 Ok(false)
             }
         }
     }
 
-    /// Sends to a channel, once.
+    /// Sends a message to a channel, unless an earlier attempt did.
     pub(super) async fn post(
         &self,
         delivery: &Delivery,
@@ -98,7 +98,7 @@ impl Discord {
             self.api.ask(Method::POST, &path, body)
         };
         let sent: Sent = match create(reply_to).await {
-            // The answer counts more than what it stands under.
+            // The answer matters more than its reply link.
             Err(error) if reply_to.is_some() && error.refusal().is_some_and(Refusal::is_about_reply) => {
                 create(None).await?
             }
@@ -108,9 +108,9 @@ impl Discord {
         Ok(sent)
     }
 
-    /// Does something to a message where it is: in the thread, or in the channel that the thread belongs to. A
-    /// thread's first message is in the channel, but a forum's post is in the thread.
-    /// `tail` is what follows the message in the call's path.
+    /// Makes a call on a message in the thread or in its parent channel, wherever the message is. The message that a thread
+    /// starts from is in the channel, but the first message of a forum post is in the thread. `tail` follows the message id
+    /// in the path.
     pub(super) async fn where_it_is(
         &self,
         conversation: &ConversationRef,
@@ -135,7 +135,7 @@ impl Discord {
         };
         match call(first).await {
             Err(error) if is_elsewhere(&error) => call(second).await.map_err(|other| {
-                // Which of the two is the better reason cannot be known; that it is gone is one.
+                // If neither has the message, the first error is as good as the second.
                 if is_elsewhere(&other) { error } else { other }
             }),
             done => done,
@@ -147,7 +147,7 @@ fn no_channel(error: &DeliveryError) -> ApiError {
     ApiError::Refused(Refusal { code: code::UNKNOWN_CHANNEL, ..Refusal::of(404, error.to_string()) })
 }
 
-/// What a thread is called that begins with these words.
+/// The name of a thread that starts from this text: its first line, shortened.
 fn name(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or(NAMELESS);
     if line.chars().count() <= NAME {

@@ -1,4 +1,4 @@
-//! What was said while we were away, read over REST
+//! Reads missed messages over REST
 //! (<https://discord.com/developers/docs/resources/message#get-channel-messages>).
 
 use rejoinder_core::Backoff;
@@ -8,12 +8,12 @@ use serde_json::value::RawValue;
 use super::Taking;
 use crate::{payload::Sent, snowflake::Snowflake};
 
-/// How many messages one call gives at most.
+/// The most messages per call.
 const PAGE: usize = 100;
 
 impl Taking<'_> {
-    /// Takes in what was said in a channel after the message `from`, oldest first, and not older than
-    /// `backfill_max_age`. What is stored already is known again.
+    /// Accepts the messages of a channel after `from` that are not older than `backfill_max_age`, oldest first. Stored ones
+    /// are recognised as duplicates.
     pub(crate) async fn fill(&mut self, channel: Snowflake, from: Snowflake) -> Result<(), ShuttingDown> {
         let max_age = i64::try_from(self.discord.options.backfill_max_age.as_millis()).unwrap_or(i64::MAX);
         let now = self.discord.clock.now().as_millis();
@@ -26,13 +26,13 @@ impl Taking<'_> {
             let page = match page {
                 Ok(page) => page,
                 Err(error) if error.may_pass() => {
-                    tracing::warn!(channel = %self.discord.channel, in_channel = %channel, %error, "what was missed cannot be read yet");
+                    tracing::warn!(channel = %self.discord.channel, in_channel = %channel, %error, "missed messages cannot be read yet, retrying");
                     self.receiver.pause(backoff.pause().max(error.pause().unwrap_or_default())).await?;
                     continue;
                 }
                 Err(error) => {
-                    // A channel that is closed to us.
-                    tracing::debug!(channel = %self.discord.channel, in_channel = %channel, %error, "nothing to be read");
+                    // The channel is closed to us.
+                    tracing::debug!(channel = %self.discord.channel, in_channel = %channel, %error, "a channel cannot be read, skipping it");
                     return Ok(());
                 }
             };

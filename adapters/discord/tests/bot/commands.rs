@@ -20,14 +20,14 @@ async fn the_commands_are_registered_where_they_belong() {
         Some(names).filter(|names| !names.is_empty())
     };
 
-    let listed = server.until("they are listed", async || sorted(server.commands(None).await)).await;
+    let listed = server.until("all are listed", async || sorted(server.commands(None).await)).await;
     assert_eq!(listed, expected);
     assert!(server.commands(Some(&guild)).await.is_empty());
     gateway.stop().await;
 
     let command_guilds = vec![guild.id().to_owned()];
     let gateway = Gateway::with(DiscordSection { command_guilds, ..options(&server) }).await;
-    let listed = server.until("they are listed", async || sorted(server.commands(Some(&guild)).await)).await;
+    let listed = server.until("all are listed", async || sorted(server.commands(Some(&guild)).await)).await;
     assert_eq!(listed, expected);
     gateway.stop().await;
 }
@@ -42,7 +42,7 @@ async fn a_question_is_answered_in_the_place_of_its_notice() {
     let asked = ada.slash(&general, "ask", json!({"question": "wait for it"})).await;
     gateway.agent_has(1).await;
     let noticed =
-        server.until("it is noticed", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged));
+        server.until("acknowledged", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged));
     assert_eq!(noticed.await.response.as_deref(), Some("deferred"));
     gateway.agent_goes_on();
 
@@ -104,7 +104,7 @@ async fn after_fifteen_minutes_the_answer_goes_to_the_channel() {
     let gateway = Gateway::connected(&server).await;
     let asked = ada.slash(&general, "ask", json!({"question": "wait for it"})).await;
     gateway.agent_has(1).await;
-    server.until("it is noticed", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged)).await;
+    server.until("acknowledged", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged)).await;
 
     let time = Duration::from_mins(16);
     server.advance(time).await;
@@ -136,7 +136,7 @@ async fn what_is_asked_in_private_is_answered_in_private() {
         (ours.len() == 2).then_some(ours)
     });
     assert!(both.await.iter().all(|message| message.ephemeral_to.as_deref() == Some(ada.id())));
-    assert!(bob.sees(&general).await.iter().all(|message| !message.ours), "nobody else sees it");
+    assert!(bob.sees(&general).await.iter().all(|message| !message.ours), "only Ada sees it");
     gateway.stop().await;
 }
 
@@ -148,7 +148,7 @@ async fn what_was_asked_in_private_is_answered_in_the_direct_chat_when_it_takes_
     let gateway = Gateway::connected(&server).await;
     let asked = ada.slash(&general, "ask", json!({"question": "wait for it", "private": true})).await;
     gateway.agent_has(1).await;
-    server.until("it is noticed", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged)).await;
+    server.until("acknowledged", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged)).await;
 
     let time = Duration::from_mins(16);
     server.advance(time).await;
@@ -173,7 +173,7 @@ async fn a_command_survives_a_restart() {
     let gateway = Gateway::connected(&server).await;
     let asked = ada.slash(&general, "ask", json!({"question": "wait for it"})).await;
     gateway.agent_has(1).await;
-    server.until("it is noticed", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged)).await;
+    server.until("acknowledged", async || Some(server.interaction(&asked).await).filter(|it| it.acknowledged)).await;
 
     let gateway = gateway.down().await.up(&server).await;
     gateway.agent_has(1).await;
@@ -185,7 +185,7 @@ async fn a_command_survives_a_restart() {
     gateway.stop().await;
 }
 
-/// An acknowledgement that may have arrived is made again; that it did is no failure.
+/// An acknowledgement that may have arrived is repeated; "already acknowledged" is not a failure.
 #[tokio::test]
 async fn an_acknowledgement_whose_answer_is_lost_counts() {
     let server = DiscordServer::start().await;
@@ -202,7 +202,7 @@ async fn an_acknowledgement_whose_answer_is_lost_counts() {
     gateway.stop().await;
 }
 
-/// What was missed may take long to read; a command has three seconds.
+/// Reading missed messages may take long; a command must be acknowledged within three seconds.
 #[tokio::test]
 async fn a_command_does_not_wait_for_what_was_missed() {
     let server = DiscordServer::start().await;
@@ -224,6 +224,6 @@ async fn a_command_does_not_wait_for_what_was_missed() {
 
     assert_eq!(server.until_said(&bob.direct().await, 1).await, ["hello"]);
     assert!(!server.interaction(&asked).await.failed);
-    assert_eq!(server.said(&ada.direct().await).await, ["one"], "that is still to be read");
+    assert_eq!(server.said(&ada.direct().await).await, ["one"], "the missed message is not read yet");
     gateway.stop().await;
 }

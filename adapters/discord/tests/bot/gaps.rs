@@ -1,4 +1,4 @@
-//! What is said while the gateway is away.
+//! Messages that are missed while the gateway is down.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ async fn the_first_start_answers_nothing_from_before_it() {
     gateway.stop().await;
 }
 
-/// D1, D9: channels, threads, forums and direct chats, each in its order.
+/// D1, D9: in channels, threads, forums and direct chats, each in order.
 #[tokio::test]
 async fn what_was_said_while_the_gateway_was_away_is_answered_once() {
     let server = DiscordServer::start().await;
@@ -100,7 +100,7 @@ async fn what_is_too_old_is_not_read() {
     gateway.stop().await;
 }
 
-/// A channel that is closed to us holds up nothing.
+/// A channel that is closed to us blocks nothing.
 #[tokio::test]
 async fn a_channel_that_cannot_be_read_is_let_pass() {
     let server = DiscordServer::start().await;

@@ -1,4 +1,4 @@
-//! The connection: how it breaks, and how it comes back.
+//! The Gateway connection: how it breaks and recovers.
 
 use std::time::Duration;
 
@@ -115,7 +115,7 @@ async fn a_token_that_is_refused_is_named() {
 
     server.reset_token().await;
 
-    let health = gateway.until_health("it is named", |health| health.problem.is_some()).await;
+    let health = gateway.until_health("a problem", |health| health.problem.is_some()).await;
     assert_eq!(health.problem.as_deref(), Some("Discord does not know the token"));
     gateway.stop().await;
 }

@@ -1,4 +1,4 @@
-//! What people do, and what the agent is given.
+//! Events from people, and what the agent is given.
 
 use rejoinder_core::ChannelAdapter;
 use rejoinder_discord::DiscordSection;
@@ -19,7 +19,7 @@ async fn a_direct_message_is_answered() {
     gateway.stop().await;
 }
 
-/// E3: a message that the store refuses holds up nobody, in its chat or elsewhere.
+/// E3: a message that the store refuses blocks no others, in its chat or elsewhere.
 #[tokio::test]
 async fn a_message_that_the_store_refuses_costs_itself_only() {
     let server = DiscordServer::start().await;
@@ -32,7 +32,7 @@ async fn a_message_that_the_store_refuses_costs_itself_only() {
 
     assert_eq!(server.until_said(&ada.direct().await, 1).await, ["one"]);
     assert_eq!(server.until_said(&bob.direct().await, 1).await, ["two"]);
-    gateway.until_health("nothing is wrong", |health| health.problem.is_none()).await;
+    gateway.until_health("there is no problem", |health| health.problem.is_none()).await;
     gateway.stop().await;
 }
 
@@ -68,7 +68,7 @@ async fn a_role_of_ours_is_us() {
     gateway.stop().await;
 }
 
-/// B5: what people talk about goes to the agent, and is owed nothing.
+/// B5: messages that are not directed at us reach the agent and are owed nothing.
 #[tokio::test]
 async fn talk_of_the_server_is_owed_nothing() {
     let server = DiscordServer::start().await;
@@ -119,7 +119,7 @@ async fn another_bot_is_owed_nothing_unless_it_is_allowed() {
     gateway.stop().await;
 }
 
-/// What waits takes its new words; the agent never sees the old ones.
+/// An edit replaces the text of a waiting message; the agent never sees the old text.
 #[tokio::test]
 async fn an_edit_changes_what_waits() {
     let server = DiscordServer::start().await;
@@ -131,7 +131,7 @@ async fn an_edit_changes_what_waits() {
     let second = ada.dm("say tow").await;
 
     ada.edits(&second, "say two").await;
-    // What comes after it shows that it came.
+    // The answer to a later message proves that the edit arrived.
     let bob = server.person("Bob").await;
     bob.dm("say after").await;
     server.until_said(&bob.direct().await, 1).await;
@@ -202,7 +202,7 @@ async fn a_reaction_to_what_we_said_is_told_of() {
     gateway.stop().await;
 }
 
-/// The words of others are hidden when the application may not read them; what is for us is not.
+/// Without the intent, only messages that are directed at us have text.
 #[tokio::test]
 async fn words_that_are_hidden_are_noticed() {
     let server = DiscordServer::start().await;
@@ -211,7 +211,7 @@ async fn words_that_are_hidden_are_noticed() {
     let ada = server.person("Ada").await;
     let gateway = Gateway::start(&server).await;
     gateway
-        .until_health("the intent is missed", |health| health.inbound_at.is_some() && health.problem.is_some())
+        .until_health("the intent is missing", |health| health.inbound_at.is_some() && health.problem.is_some())
         .await;
 
     ada.says(&general, "something among friends").await;
@@ -240,7 +240,7 @@ async fn who_does_not_want_to_read_everything_misses_nothing() {
     gateway.stop().await;
 }
 
-/// E1, E3: events come again when the connection broke, and are answered once.
+/// E1, E3: events that arrive again after a broken connection are answered once.
 #[tokio::test]
 async fn an_answer_is_given_once_whatever_breaks() {
     let server = DiscordServer::start().await;

@@ -1,4 +1,4 @@
-//! What goes out, and how it fails.
+//! Sent messages and failures to send.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use rstest::rstest;
 
 use crate::support::{Gateway, SILENT, options};
 
-/// D7's counterpart: the nonce makes a resend safe.
+/// The counterpart of D7: the nonce makes a resend safe.
 #[rstest]
 #[case(Fault::on("POST", "/channels/*/messages").executed_then_dropped())]
 #[case(Fault::on("POST", "/channels/*/messages").failed_after_executing(502))]
@@ -30,7 +30,7 @@ async fn an_unknown_send_is_sent_again_and_shown_once(#[case] fault: Fault) {
     gateway.stop().await;
 }
 
-/// After its two minutes the nonce is forgotten: the channel is read back.
+/// Once the nonce has expired after two minutes, the channel is read back.
 #[tokio::test]
 async fn an_unknown_send_is_looked_for_once_its_nonce_is_forgotten() {
     let server = DiscordServer::start().await;
@@ -83,7 +83,7 @@ async fn what_the_headers_announce_is_kept_to() {
 
     let said = server.until_said(&ada.direct().await, 8).await;
     assert_eq!(said, ["0", "1", "2", "3", "4", "5", "6", "7"]);
-    assert_eq!(server.invalid_requests().await, 0, "no call was made that had to be refused");
+    assert_eq!(server.invalid_requests().await, 0, "no call was refused");
     gateway.stop().await;
 }
 
@@ -180,7 +180,7 @@ async fn silence_becomes_words_in_direct_and_choices_in_a_server() {
     gateway.stop().await;
 }
 
-/// A question is closed by the first pick of who was asked: it says which, and its buttons go.
+/// The first pick by the person who was asked closes a question: it shows the choice and loses its buttons.
 #[tokio::test]
 async fn a_question_is_closed_by_its_first_pick() {
     let server = DiscordServer::start().await;
@@ -204,7 +204,7 @@ async fn a_question_is_closed_by_its_first_pick() {
     });
     assert_eq!(closed.await.content, "Which of these?\n\n✓ say less");
     gateway.settles().await;
-    assert_eq!(server.visible(&general).await.len(), 3, "a question, a word, an answer");
+    assert_eq!(server.visible(&general).await.len(), 3, "a request, a question, an answer");
     for press in presses {
         let press = server.interaction(&press).await;
         assert!(press.acknowledged && !press.failed, "{press:?}");
@@ -212,7 +212,7 @@ async fn a_question_is_closed_by_its_first_pick() {
     gateway.stop().await;
 }
 
-/// A4, B13: the text grows in one message, and that becomes the answer.
+/// A4, B13: the draft grows in one message, which becomes the answer.
 #[tokio::test]
 async fn an_answer_grows_in_place() {
     let server = DiscordServer::start().await;

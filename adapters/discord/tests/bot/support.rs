@@ -9,7 +9,6 @@ pub(crate) use rejoinder_testkit::SILENT;
 use rejoinder_testkit::{LeadingClock, Setup, obedient};
 use url::Url;
 
-/// The gateway.
 pub(crate) struct Gateway {
     kit: rejoinder_testkit::Gateway<Discord>,
     pub(crate) clock: Arc<LeadingClock>,
@@ -23,7 +22,7 @@ impl Deref for Gateway {
     }
 }
 
-/// What the channel is made with: no limits of our own.
+/// The channel's options: no rate limits of our own.
 pub(crate) fn options(server: &DiscordServer) -> DiscordSection {
     DiscordSection {
         token: server.token().into(),
@@ -48,7 +47,7 @@ impl Gateway {
         Self::with(options(server)).await
     }
 
-    /// Starts, and returns once it is connected.
+    /// Starts a gateway and returns once it is connected.
     pub(crate) async fn connected(server: &DiscordServer) -> Self {
         let gateway = Self::start(server).await;
         gateway.until_live().await;
@@ -60,7 +59,7 @@ impl Gateway {
         Self::on(options, setup(&clock), clock).await
     }
 
-    /// One whose store refuses the first thing that is said, once it is connected.
+    /// A connected gateway whose store refuses the first message.
     pub(crate) async fn refusing(server: &DiscordServer) -> Self {
         let clock = Arc::default();
         let gateway = Self::on(options(server), setup(&clock).refusing(Refuses::Words), clock).await;
@@ -74,12 +73,12 @@ impl Gateway {
         Self { kit: rejoinder_testkit::Gateway::start(setup, Arc::new(discord)).await, clock }
     }
 
-    /// Stops it; nothing is lost.
+    /// Stops it, keeping its database for [`Down::up`].
     pub(crate) async fn down(self) -> Down {
         Down { setup: self.kit.down().await, clock: self.clock }
     }
 
-    /// Stops it; nothing is owed, and nothing waits to be sent.
+    /// Stops it, once nothing is owed and nothing waits to be sent.
     pub(crate) async fn stop(self) {
         self.kit.stop().await;
     }
@@ -92,7 +91,7 @@ pub(crate) struct Down {
 }
 
 impl Down {
-    /// Starts again, on what was stored.
+    /// Starts a gateway on the same database.
     pub(crate) async fn up(self, server: &DiscordServer) -> Gateway {
         Gateway::on(options(server), self.setup, self.clock).await
     }

@@ -35,7 +35,7 @@ async fn a_post_of_a_forum_is_answered_in_the_post() {
     gateway.stop().await;
 }
 
-/// A thread that was known to an earlier run is asked for by this one.
+/// A restarted gateway fetches a thread that the earlier run knew.
 #[tokio::test]
 async fn a_thread_is_known_after_a_restart() {
     let server = DiscordServer::start().await;

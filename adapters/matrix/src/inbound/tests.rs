@@ -6,7 +6,7 @@ use super::*;
 const ME: &str = "@agent:example.org";
 const ROOM: &str = "!room:example.org";
 
-/// An event of Ada's.
+/// An event from Ada.
 fn event(kind: &str, content: &Value) -> Event {
     let event = json!({
         "type": kind, "event_id": "$1", "sender": "@ada:example.org", "origin_server_ts": 1_700_000_000_000_i64,
@@ -167,7 +167,7 @@ fn a_thread_is_a_conversation_of_its_own() {
     assert_eq!(refers_to(&said(&content)).as_deref(), Some("$root"));
     assert_eq!(event.conversation.thread.as_deref(), Some("$root"));
     assert_eq!((event.directed, event.quoted), (Directed::Ambient, None));
-    assert_eq!(group_about(&content, &known(ME)).directed, Directed::ReplyToUs, "a thread under our words");
+    assert_eq!(group_about(&content, &known(ME)).directed, Directed::ReplyToUs, "a thread below a message of ours");
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn an_edit_takes_the_place_of_what_was_said() {
 
     assert_eq!((&*event.external_id, event.revision), ("$0", 1_700_000_000_000));
     assert_eq!((event.amends, &*event.text), (Some(Amends::Replaces), "hello there"));
-    assert_eq!(event.directed, Directed::Mention, "as it was");
+    assert_eq!(event.directed, Directed::Mention, "as the original");
     assert_eq!(group(&content).directed, Directed::Ambient);
 }
 
@@ -197,7 +197,7 @@ fn nobody_edits_what_another_one_said() {
     assert_eq!(read_as(&said(&content), ChatKind::Direct, Some(&known("@bob:example.org"))), None);
 }
 
-/// Only the server says who is in a room, and what was taken back; and it says so in the open.
+/// Only the server reports memberships and redactions, and it does so unencrypted.
 #[test]
 fn what_was_encrypted_says_nothing_for_the_server() {
     let mut membership = event("m.room.member", &json!({ "membership": "leave" }));
@@ -212,7 +212,7 @@ fn what_was_encrypted_says_nothing_for_the_server() {
     assert_eq!(said(&text("hello")).written_by_somebody().message().map(|it| it.body).as_deref(), Some("hello"));
 }
 
-/// Clients write null where they mean nothing, and worse.
+/// Some clients write null for absent fields, or malformed values.
 #[rstest]
 #[case(json!({ "msgtype": "m.text", "body": "hello", "info": null, "m.relates_to": null, "m.mentions": null }))]
 #[case(json!({ "msgtype": "m.text", "body": "hello", "info": 5, "m.relates_to": "none" }))]
@@ -291,7 +291,7 @@ fn a_number_on_a_question_of_ours_is_a_choice() {
     assert_eq!((other.kind, other.directed), (EventKind::Message, Directed::ReplyToUs));
 }
 
-/// A press that changes nothing costs nobody anything; words are said to be answered.
+/// A press that changes nothing can be ignored; a text wants an answer.
 #[test]
 fn a_number_said_to_a_question_for_somebody_else_or_answered_before_is_a_message() {
     let turn = rejoinder_core::TurnId::new(Timestamp::from_millis(9));
@@ -340,7 +340,7 @@ fn what_cannot_be_read_is_told_where_it_was_meant_for_us() {
     assert_eq!(
         (said.kind, said.directed),
         (EventKind::Unreadable, Directed::ReplyToUs),
-        "a reply to us is in the open"
+        "the relation of a reply is not encrypted"
     );
     let locked = locked(&encrypted, &around(ChatKind::Direct));
     assert_eq!((locked.kind, &*locked.external_id), (EventKind::Other, "locked:$1"));

@@ -1,4 +1,4 @@
-//! Files up, and files down (<https://spec.matrix.org/latest/client-server-api/#content-repository>).
+//! Uploads and downloads files (<https://spec.matrix.org/latest/client-server-api/#content-repository>).
 
 use std::{
     io::{Cursor, Read},
@@ -26,15 +26,15 @@ use crate::{
     payload::{Event, OUR_FIELD},
 };
 
-/// How long a file may take, up or down.
+/// Timeout of a download, and of an unencrypted upload.
 const FILE_TIMEOUT: Duration = Duration::from_secs(100);
 
-/// Where files are, with a token, and on servers that do not ask for one yet. The SDK's own way reads a file to its end,
-/// however large it is.
+/// Paths for downloads: with a token, and on servers that do not require one yet. The SDK's own download is not used
+/// because it reads a file to its end, however large it is.
 const DOWNLOADS: [&str; 2] = ["/_matrix/client/v1/media/download", "/_matrix/media/v3/download"];
 
 impl Matrix {
-    /// The content of a message with a file, which is uploaded first: encrypted where the room is.
+    /// The content of a message with a file. Uploads the file first, encrypted if the room is.
     pub(super) async fn file(
         &self,
         place: &Place<'_>,
@@ -43,7 +43,7 @@ impl Matrix {
     ) -> Result<Value, DeliveryError> {
         let ours = json!({ "id": place.delivery.id() });
         if files::is_on_the_web(&file.url) {
-            // The person opens it.
+            // A file on the web is sent as a link.
             let gap = if caption.trim().is_empty() { "" } else { "\n\n" };
             let name = file.name.replace(['[', ']'], "");
             return Ok(content::text(&format!("{caption}{gap}📎 [{name}](<{}>)", file.url), &ours));
@@ -75,7 +75,7 @@ impl Matrix {
         Ok(content)
     }
 
-    /// The bytes of a file that came in: at most `limit`.
+    /// Downloads an inbound file of at most `limit` bytes.
     pub(crate) async fn download(
         &self,
         session: &Session,
@@ -85,10 +85,10 @@ impl Matrix {
         let limit = limit.min(self.options.max_attachment.bytes());
         let (room, event) = kept_at(&file.url).ok_or_else(|| FetchError::NotOurs(file.name.clone()))?;
         let failed = |why: String| FetchError::Failed(why);
-        let room = session.client.get_room(&room).ok_or_else(|| failed("we are not in its room".to_owned()))?;
+        let room = session.client.get_room(&room).ok_or_else(|| failed("the room is not joined".to_owned()))?;
         let event = room.event(&event, None).await.map_err(|error| failed(error.to_string()))?;
         let event: Event = serde_json::from_str(event.raw().json().get()).map_err(|error| failed(error.to_string()))?;
-        let message = event.message().ok_or_else(|| failed("its event was taken back".to_owned()))?;
+        let message = event.message().ok_or_else(|| failed("its event is not a readable message".to_owned()))?;
         if message.info.size.is_some_and(|size| size > limit as u64) {
             return Err(FetchError::TooLarge { limit });
         }
@@ -105,7 +105,7 @@ impl Matrix {
         }
     }
 
-    /// A file as the homeserver keeps it: at most `limit` bytes, whatever its event says of it.
+    /// Downloads a file as it is stored on the homeserver. Enforces `limit` (bytes) whatever size its event claims.
     async fn stored(&self, client: &Client, uri: &MxcUri, limit: usize) -> Result<Vec<u8>, FetchError> {
         let failed = |why: String| FetchError::Failed(why);
         let (server, media) = uri.parts().map_err(|error| failed(error.to_string()))?;
@@ -126,7 +126,7 @@ impl Matrix {
             }
         }
         let Some(response) = response.filter(|response| response.status().is_success()) else {
-            return Err(failed("the homeserver does not give it".to_owned()));
+            return Err(failed("the homeserver did not return the file".to_owned()));
         };
         let bytes = calls::collect(response, limit, &token).await.map_err(|error| failed(error.to_string()))?;
         bytes.ok_or(FetchError::TooLarge { limit })
@@ -137,11 +137,11 @@ fn decrypted(bytes: &[u8], key: EncryptedFile) -> Result<Vec<u8>, String> {
     let mut bytes = Cursor::new(bytes);
     let mut reader = AttachmentDecryptor::new(&mut bytes, key.into()).map_err(|error| error.to_string())?;
     let mut decrypted = Vec::new();
-    reader.read_to_end(&mut decrypted).map_err(|error| format!("it cannot be decrypted: {error}"))?;
+    reader.read_to_end(&mut decrypted).map_err(|error| format!("cannot decrypt the file: {error}"))?;
     Ok(decrypted)
 }
 
-/// The event that an address of ours names.
+/// The event that an attachment's URL names.
 fn kept_at(url: &str) -> Option<(OwnedRoomId, OwnedEventId)> {
     match MatrixUri::parse(url).ok()?.id() {
         MatrixId::Event(room, event) => Some((RoomId::parse(room.as_str()).ok()?, event.clone())),
@@ -150,7 +150,7 @@ fn kept_at(url: &str) -> Option<(OwnedRoomId, OwnedEventId)> {
 }
 
 fn media_source(content: &Value) -> Option<MediaSource> {
-    // An edited file is the new one.
+    // After an edit the new file counts.
     let content = content.get("m.new_content").unwrap_or(content);
     match content.get("file") {
         Some(file) => serde_json::from_value(file.clone()).ok().map(|file| MediaSource::Encrypted(Box::new(file))),

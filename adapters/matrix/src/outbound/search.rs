@@ -1,4 +1,4 @@
-//! Whether a message whose receipt was lost is there: asked of the room once its transaction may be forgotten.
+//! Looks in the room for a message whose receipt was lost, once the homeserver may have forgotten its transaction id.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use rejoinder_core::{Action, DeliveryError, Receipt, Timestamp};
 use super::{Place, delivery_of};
 use crate::{Matrix, errors, payload::Event, room::read};
 
-/// How long a homeserver keeps transactions at least: Synapse for a day, less an hour for its tidying up.
+/// How long a homeserver remembers transaction ids at least. Synapse: a day, less an hour for its clean-up.
 const TRANSACTION_LASTS: Duration = Duration::from_hours(23);
 
-/// How much the clocks may differ.
+/// How much the clocks of servers may differ.
 const SLACK: Duration = Duration::from_mins(10);
 
 impl Matrix {
-    /// The receipt of a new message that an earlier attempt has sent.
+    /// The receipt of a new message, if an earlier attempt sent it. Searches back to the time when the delivery was made.
     pub(super) async fn sent_before(&self, place: &Place<'_>) -> Result<Option<Receipt>, DeliveryError> {
         let delivery = place.delivery;
         let is_new = matches!(delivery.action(), Action::Send { .. });
@@ -35,7 +35,7 @@ impl Matrix {
             if let Some(sent) = events.iter().find(is_it) {
                 return Ok(Some(Receipt::of(sent.id.clone())));
             }
-            // A clock of another server may be wrong; those of all who spoke are not.
+            // One server's clock may be wrong, so the search stops only at a page of nothing but older events.
             let is_older = |event: &Event| Timestamp::from_millis(event.origin_server_ts) + SLACK < made;
             match page.end {
                 Some(end) if !events.iter().all(is_older) => before = Some(end),
@@ -45,7 +45,7 @@ impl Matrix {
     }
 }
 
-/// When a delivery was made: its id says so.
+/// When a delivery was made, from the time in its id.
 fn made_at(timestamp: Option<uuid::Timestamp>) -> Option<Timestamp> {
     let (seconds, nanos) = timestamp?.to_unix();
     let millis = i64::try_from(seconds).ok()?.checked_mul(1000)? + i64::from(nanos / 1_000_000);

@@ -1,4 +1,4 @@
-//! What is missing of a room, read back page by page.
+//! Reads the missing events of a room back, page by page.
 
 use matrix_sdk::{
     Room,
@@ -17,52 +17,52 @@ use crate::{
     room::read,
 };
 
-/// How many events one page has.
+/// How many events a page has at most.
 const PAGE: u32 = 100;
 
-/// How many pages are held at once; what lies between them and the oldest one is read again when it is its turn.
+/// How many pages stay in memory besides the oldest one. Those in between are read again when they are to be stored.
 const HELD: usize = 20;
 
-/// How much older than what is stored an event may look, by the clocks of other servers, and still be new.
+/// How much older than the last stored event a new event may appear, by the clocks of other servers.
 const SLACK_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// How many pages are read in search of the invitation to a room that is new to us.
+/// How many pages are searched for the invitation to a room that is new to us.
 const PAGES_BEFORE_JOIN: usize = 10;
 
-/// How often a page is asked for that the homeserver does not give.
+/// How often a page is requested before the room is left for later.
 const TRIES: u32 = 3;
 
-/// A page of a room's past.
+/// A page of a room's history.
 pub(super) struct Page {
-    /// Before what it ends, and where it ends at the latest.
+    /// The tokens between which the page lies: `before` at its newer end, `to` at its older end at the latest.
     before: Option<String>,
     to: Option<String>,
-    /// How many of its events concern us, from the newest on.
+    /// How many of its events concern us, counted from the newest.
     count: usize,
-    /// Its events, newest first.
+    /// Its events, newest first; `None`: to be read again.
     events: Option<Vec<TimelineEvent>>,
 }
 
-/// What is missing of a room.
+/// The missing events of a room.
 #[derive(Default)]
 pub(super) struct Gap {
     /// Its pages, newest first.
     pub(super) pages: Vec<Page>,
-    /// What became of our own membership first.
+    /// The oldest change of our own membership.
     pub(super) first: Option<Membership>,
 }
 
-/// What came of asking for something.
+/// The result of a request.
 pub(super) enum Asked<T> {
     Got(T),
     /// We may not read the room.
     Refused,
-    /// The homeserver does not give it now.
+    /// The homeserver cannot answer now.
     Later,
 }
 
 impl Matrix {
-    /// The events before `before` that concern us. `since` is the token up to which the room is stored.
+    /// Reads the events before `before` that concern us. `since` is the token up to which the room is stored.
     pub(super) async fn gap(
         &self,
         room: &Room,
@@ -74,7 +74,7 @@ impl Matrix {
     ) -> Result<Asked<Gap>, RunEnd> {
         let mut gap = Gap::default();
         let mut joined_at = None;
-        // A new room is read to before what is stored of the others.
+        // Only a room that we know is stored up to `since`: events of a new one may be older.
         let mut to = since.filter(|_| matches!(from, From::After(_))).map(str::to_owned);
         loop {
             let page = match self.page(room, before.clone(), &mut to, receiver).await? {
@@ -109,13 +109,13 @@ impl Matrix {
             }
         }
         if !matches!(from, From::After(_)) {
-            // There was no invitation that we may see; without a trace of how we came in, nothing is new.
+            // We can see no invitation: only events after our join are new. Without a join, none are.
             gap.end_at(joined_at);
         }
         Ok(Asked::Got(gap))
     }
 
-    /// The events of a page, oldest first.
+    /// The events of a page that concern us, oldest first. Reads the page again if it is no longer in memory.
     pub(super) async fn events_of(
         &self,
         room: &Room,
@@ -136,7 +136,7 @@ impl Matrix {
         Ok(Asked::Got(events))
     }
 
-    /// The last event of a room, for as long as it takes.
+    /// The position of a room's last event. Retries until the homeserver answers; `None` if we may not read the room.
     pub(super) async fn end_of(&self, room: &Room, receiver: &Receiver<'_>) -> Result<Option<Position>, RunEnd> {
         loop {
             match self.page(room, None, &mut None, receiver).await? {
@@ -167,10 +167,10 @@ impl Matrix {
             let mut pause = backoff.pause();
             match read.map_err(|error| errors::sdk(&error)) {
                 Ok(page) => return Ok(Asked::Got(page)),
-                // The server may not know the token any more.
+                // The server may have forgotten the token.
                 Err(Failure::Refused(_)) if to.is_some() => *to = None,
                 Err(Failure::Refused(detail)) => {
-                    tracing::warn!(channel = %self.channel, room = %room.room_id(), error = detail, "cannot read a room");
+                    tracing::warn!(channel = %self.channel, room = %room.room_id(), error = detail, "the homeserver does not let us read a room");
                     return Ok(Asked::Refused);
                 }
                 Err(Failure::Unauthorized { is_soft, detail }) => {
@@ -178,7 +178,7 @@ impl Matrix {
                 }
                 Err(Failure::Limited { retry_after, .. }) => pause = pause.max(retry_after),
                 Err(Failure::NotSent(detail) | Failure::Unknown(detail) | Failure::Duplicate(detail)) => {
-                    tracing::warn!(channel = %self.channel, room = %room.room_id(), error = detail, "cannot read a room now");
+                    tracing::warn!(channel = %self.channel, room = %room.room_id(), error = detail, "reading a room failed, retrying");
                     tries += 1;
                 }
             }
@@ -190,7 +190,7 @@ impl Matrix {
 
 impl Gap {
     fn push(&mut self, page: Page) {
-        // The oldest one is always held: it is the next to be stored.
+        // The oldest page is always kept: it is stored next.
         let is_full = self.pages.len() > HELD;
         if let Some(newer) = self.pages.last_mut().filter(|_| is_full) {
             newer.events = None;
@@ -198,7 +198,7 @@ impl Gap {
         self.pages.push(page);
     }
 
-    /// Leaves what is newer than the event `index` of page `page`, or nothing.
+    /// Keeps only the events newer than `newest`, a page and an event in it; without one, keeps nothing.
     fn end_at(&mut self, newest: Option<(usize, usize)>) {
         let (pages, count) = newest.map_or((0, 0), |(page, index)| (page + 1, index));
         self.pages.truncate(pages);
@@ -208,7 +208,7 @@ impl Gap {
     }
 }
 
-/// Whether an event lies so far before what is stored that the server does not know that one any more.
+/// Whether an event is so much older than the last stored one that the server must have forgotten that one.
 fn is_too_old(from: &From, at: i64) -> bool {
     matches!(from, From::After(Position::Event { at: stored, .. }) if at < stored.saturating_sub(SLACK_MS))
 }

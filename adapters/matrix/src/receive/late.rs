@@ -1,4 +1,4 @@
-//! Rooms that cannot be read to their end now: they are read when the homeserver gives them, while the others go on.
+//! Rooms that cannot be read to their end now. They are retried until they can be, while other rooms continue.
 
 use std::{
     collections::HashMap,
@@ -14,35 +14,35 @@ use tokio::sync::Notify;
 use super::rooms::Brought;
 use crate::{Matrix, Session};
 
-/// The cursor that is their list, so that a restart forgets none.
+/// The cursor that stores the list, so that it survives a restart.
 const LIST: &str = "late";
 
-/// How long at least before a room is tried again.
+/// Shortest pause before rooms are retried.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// The list.
+/// The rooms that are behind.
 #[derive(Debug, Default)]
 pub(crate) struct Late {
     rooms: Mutex<HashMap<OwnedRoomId, Behind>>,
     more: Notify,
 }
 
-/// A room that is behind.
+/// How far a room is behind.
 #[derive(Clone, Debug, Default)]
 struct Behind {
-    /// The token up to which it is stored.
+    /// The sync token up to which the room is stored.
     since: Option<String>,
-    /// How often something came that was left for later.
+    /// How many times a sync left the room's events for later.
     left: u64,
 }
 
 impl Late {
-    /// Whether what came of a room is left for later.
+    /// Whether the room is behind, so that its new events are left for later. Counts them if it is.
     pub(super) fn leaves(&self, room: &RoomId) -> bool {
         self.lock().get_mut(room).map(|behind| behind.left += 1).is_some()
     }
 
-    /// A room was read to its end; whether that still is its end.
+    /// Removes a room that was read to its end, unless more was left for later since. Returns whether it was removed.
     fn caught_up(&self, room: &RoomId, left: u64) -> bool {
         let mut rooms = self.lock();
         let is_end = rooms.get(room).is_some_and(|behind| behind.left == left);
@@ -61,7 +61,7 @@ impl Late {
 }
 
 impl Matrix {
-    /// Takes up the list of an earlier start.
+    /// Loads the stored list.
     pub(super) async fn load_late(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         let stored = receiver.cursor(LIST).await?.unwrap_or_default();
         let stored: HashMap<OwnedRoomId, Option<String>> = serde_json::from_str(&stored).unwrap_or_default();
@@ -71,14 +71,14 @@ impl Matrix {
         Ok(())
     }
 
-    /// A room is stored up to `since`, and cannot be read on now.
+    /// Adds a room that is stored up to `since` and cannot be read further now.
     pub(super) async fn fall_behind(
         &self,
         room: &RoomId,
         since: Option<&str>,
         receiver: &Receiver<'_>,
     ) -> Result<(), RunEnd> {
-        tracing::warn!(channel = %self.channel, %room, "a room cannot be read on; the others go on");
+        tracing::warn!(channel = %self.channel, %room, "cannot read a room to its end, retrying; other rooms continue");
         let behind = Behind { since: since.map(str::to_owned), left: 0 };
         self.late.lock().entry(room.to_owned()).or_insert(behind);
         receiver.move_cursor(LIST, &self.late.list()).await?;
@@ -105,7 +105,7 @@ impl Matrix {
                     None => true,
                 };
                 if is_read && self.late.caught_up(&id, behind.left) {
-                    tracing::info!(channel = %self.channel, room = %id, "a room is read to its end again");
+                    tracing::info!(channel = %self.channel, room = %id, "a room has caught up");
                     receiver.move_cursor(LIST, &self.late.list()).await?;
                 }
             }
@@ -124,12 +124,12 @@ mod tests {
     fn a_room_is_read_to_its_end_when_nothing_came_meanwhile() {
         let (late, room) = (Late::default(), RoomId::parse("!a:example.org").expect("a room"));
 
-        assert!(!late.leaves(&room), "it is not behind");
+        assert!(!late.leaves(&room), "not behind");
         late.lock().insert(room.clone(), Behind { since: Some("s1".to_owned()), left: 0 });
         assert_eq!(late.list(), r#"{"!a:example.org":"s1"}"#);
         assert!(late.leaves(&room));
 
-        assert!(!late.caught_up(&room, 0), "something came");
+        assert!(!late.caught_up(&room, 0), "more was left");
         assert!(late.caught_up(&room, 1));
         assert!(!late.leaves(&room));
     }

@@ -1,4 +1,4 @@
-//! Stores a room's timeline, from where it is stored to its end.
+//! Stores a room's timeline, from its cursor to its end.
 
 use matrix_sdk::{Room, deserialized_responses::TimelineEvent};
 use rejoinder_kit::{Receiver, RunEnd};
@@ -9,27 +9,26 @@ use super::{
 };
 use crate::{Matrix, Session, room::read};
 
-/// How many events are stored at once.
 const TOGETHER: usize = 50;
 
-/// What came of a room, oldest first.
+/// A room's events from a sync, oldest first.
 pub(super) struct Brought {
     pub(super) events: Vec<TimelineEvent>,
-    /// Where the events before them can be read; `None`: at the room's end.
+    /// The token before which earlier events are read; `None`: the room's end.
     pub(super) before: Option<String>,
     /// Whether events before them are missing.
     pub(super) has_gap: bool,
 }
 
 impl Brought {
-    /// Nothing came: all that is missing is to be read from the room's end on.
+    /// No events: everything missing is read back from the room's end.
     pub(super) const fn nothing() -> Self {
         Self { events: Vec::new(), before: None, has_gap: true }
     }
 }
 
 impl Matrix {
-    /// Stores what came of a room, with what is missing before it. Whether all of it could be read.
+    /// Stores a room's events, after those missing before them. Returns whether all could be read; `false`: try later.
     pub(super) async fn room(
         &self,
         session: &Session,
@@ -48,7 +47,7 @@ impl Matrix {
         let me = session.me();
         let begin = from.begin(&brought.events, me);
         brought.events.drain(..begin.unwrap_or(0));
-        // A room that is new to us begins with our invitation, which may lie before what came.
+        // A room that is new to us begins with our invitation, which may be older than these events.
         let may_lack = brought.has_gap || !matches!(from, From::After(_));
         let gap = if begin.is_none() && may_lack {
             match self.gap(room, &from, me, brought.before, since, receiver).await? {

@@ -1,4 +1,4 @@
-//! Events of a room, brought before the intake.
+//! Passes the events of a room to the intake.
 
 use std::time::Duration;
 
@@ -23,10 +23,10 @@ use crate::{
     section::ReadReceipts,
 };
 
-/// How often an event that another refers to is asked for.
+/// How often a referenced event is requested.
 const TRIES: u32 = 6;
 
-/// How long one of these questions may take.
+/// Timeout of one such request.
 const LOOK_UP: Duration = Duration::from_secs(10);
 
 impl Matrix {
@@ -58,7 +58,7 @@ impl Matrix {
                 }
                 TimelineEventKind::UnableToDecrypt { .. } => {}
                 TimelineEventKind::Decrypted(_) => {
-                    // Our own we can always read.
+                    // Our own events do not count: their keys are always there.
                     if parsed.sender != session.me() {
                         self.decryption.note(true);
                     }
@@ -70,7 +70,7 @@ impl Matrix {
             }
         }
         if !locked.is_empty() {
-            // First: an event that is stored and has nobody waiting for its key would be forgotten.
+            // Before the intake: an event that is stored but not on this list would never be read.
             self.keep_locked(locked, receiver).await?;
         }
         let position = position.to_text();
@@ -80,7 +80,7 @@ impl Matrix {
         Ok(())
     }
 
-    /// What an event is to us, with what it refers to looked up.
+    /// Normalises an event, after looking up the event that it refers to, and remembers it.
     pub(crate) async fn read_event(
         &self,
         session: &Session,
@@ -94,7 +94,7 @@ impl Matrix {
         Ok(read)
     }
 
-    /// What `look` makes of an event in the light of what it refers to.
+    /// Calls `look` with an event and its context, after looking up the event that it refers to.
     pub(crate) async fn seen<T>(
         &self,
         session: &Session,
@@ -133,7 +133,7 @@ impl Matrix {
         Ok(look(event, &around))
     }
 
-    /// What is known of an event; it is asked for when nothing is.
+    /// An event that another refers to, from memory or else from the homeserver. `None` if it cannot be read.
     async fn look_up(
         &self,
         session: &Session,
@@ -165,18 +165,18 @@ impl Matrix {
                     return Ok(Some(known));
                 }
                 Ok(Err(Failure::Refused(_))) => return Ok(None),
-                // It is not asked now; what is said meanwhile waits as well.
+                // Neither of these counts as a try. Later events of the room wait.
                 Ok(Err(Failure::Limited { retry_after, .. })) => pause = pause.max(retry_after),
                 Ok(Err(Failure::NotSent(_))) => {}
                 Ok(Err(_)) | Err(_) => tries += 1,
             }
             receiver.pause(pause).await?;
         }
-        tracing::warn!(channel = %self.channel, room = %room.room_id(), "what an event refers to cannot be read");
+        tracing::warn!(channel = %self.channel, room = %room.room_id(), "cannot read the event that another event refers to");
         Ok(None)
     }
 
-    /// Remembers what was stored, and marks it as read.
+    /// Follows up on stored events: remembers the last message, closes questions, and marks messages as read.
     pub(crate) fn took_in(&self, session: &Session, room: &Room, events: &[InboundEvent], accepted: &[Accepted]) {
         let mut last = None;
         for (event, accepted) in events.iter().zip(accepted) {
@@ -188,7 +188,7 @@ impl Matrix {
                 self.close_question(session, room, *turn, choice);
             }
             if let Accepted::Turn(_) = accepted {
-                // Whatever is asked next, it is not the last question that it answers.
+                // A new turn ends the open question: a later number alone does not answer it.
                 self.questions.forget(&event.conversation);
                 last = Some(event.external_id.clone());
             }
@@ -198,7 +198,7 @@ impl Matrix {
         }
     }
 
-    /// Marks what was said as read, some time soon.
+    /// Marks a message as read, in the background.
     pub(crate) fn mark_read(&self, session: &Session, room: &RoomId, event: &str) {
         use matrix_sdk::ruma::{api::client::receipt::create_receipt::v3::ReceiptType, events::receipt::ReceiptThread};
         let Some(room) = session.client.get_room(room) else { return };
@@ -218,7 +218,7 @@ async fn name_of(room: &Room, user: &str) -> Option<String> {
     member.display_name().map(str::to_owned)
 }
 
-/// What a message of ours says since we last changed it.
+/// Our latest edit of a message of ours.
 async fn latest_edit(room: &Room, event: &EventId, me: &str) -> Option<Known> {
     let options = RelationsOptions {
         include_relations: IncludeRelations::RelationsOfType(RelationType::Replacement),
@@ -230,7 +230,7 @@ async fn latest_edit(room: &Room, event: &EventId, me: &str) -> Option<Known> {
 }
 
 impl Session {
-    /// What we are called in a room.
+    /// Our display names: in the room, then the account's.
     async fn names_in(&self, room: &Room) -> Vec<String> {
         let ours = name_of(room, self.me()).await;
         ours.into_iter().chain(self.name.clone()).collect()

@@ -1,4 +1,4 @@
-//! Where a room's timeline begins to concern us, and up to where it is stored. Pure.
+//! Which events of a room's timeline concern us, and up to where they are stored. Pure.
 
 use matrix_sdk::deserialized_responses::TimelineEvent;
 use rejoinder_core::Timestamp;
@@ -8,17 +8,16 @@ use crate::{
     room::read,
 };
 
-/// Up to where a room is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Position {
-    /// Up to this event, which was sent at `at` (milliseconds, by the sender's server).
+    /// The room is stored up to this event, which was sent at `at` (milliseconds, by the clock of the sender's server).
     Event { at: i64, id: String },
-    /// Nothing yet: it begins where we joined. Written for what was there before our first start.
+    /// Nothing is stored: the room begins where we join. Written for rooms and invitations older than our first start.
     Joined,
 }
 
 impl Position {
-    /// At this event. No server's clock puts it after `now`.
+    /// The position of an event. Its time is at most `now`, even if its server's clock is ahead.
     pub(super) fn of(event: &TimelineEvent, now: Timestamp) -> Option<Self> {
         let event = read(event)?;
         Some(Self::Event { at: event.origin_server_ts.min(now.as_millis()), id: event.id })
@@ -37,19 +36,19 @@ impl Position {
     }
 }
 
-/// Whether we are in a room, from event to event.
+/// Tracks from event to event whether we are in a room.
 pub(super) struct Presence {
     is_out: bool,
 }
 
 impl Presence {
-    /// As it was before `first`, which became of our membership first: we may have left long before.
+    /// Our presence before `first`, the oldest change of our membership: we may have left long before.
     pub(super) fn before(first: Option<&Membership>) -> Self {
         let before = first.and_then(|first| first.before.as_deref());
         Self { is_out: before.is_some_and(|before| !matches!(before, "invite" | "join")) }
     }
 
-    /// Events, oldest first, without those that others said while we were out of the room.
+    /// Removes the events that others sent while we were not in the room. `events` are oldest first.
     pub(super) fn without_what_we_missed(&mut self, events: Vec<TimelineEvent>, me: &str) -> Vec<TimelineEvent> {
         let mut concerns_us = |event: &TimelineEvent| {
             let membership = read(event).and_then(|event| event.membership_of(me));
@@ -62,19 +61,18 @@ impl Presence {
     }
 }
 
-/// Where a room's events begin to concern us.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum From {
-    /// After what is stored.
+    /// After the last stored event.
     After(Position),
-    /// With our invitation, or without one where we joined: people write to whom they have just invited.
+    /// With our invitation, or where we joined without one: people write to an account that they have just invited.
     Invite,
     /// Where we joined.
     Join,
 }
 
 impl From {
-    /// The index of the first event that concerns us, if it is told by these.
+    /// The index of the first event that concerns us, if these events show where that is.
     pub(super) fn begin(&self, events: &[TimelineEvent], me: &str) -> Option<usize> {
         let found = events.iter().rposition(|event| read(event).is_some_and(|event| self.is_before(&event, me)));
         found.map(|index| index + 1)

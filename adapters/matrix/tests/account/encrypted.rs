@@ -1,4 +1,4 @@
-//! Encrypted rooms, with a client that is not ours on the other side.
+//! Encrypted rooms, with an independent client on the other side.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ async fn an_answer_grows_in_an_encrypted_chat_too() {
     gateway.stop().await;
 }
 
-/// D1. The keys are still there after a restart.
+/// D1. The keys survive a restart.
 #[tokio::test]
 async fn a_restart_goes_on_in_an_encrypted_chat() {
     let (gateway, homeserver) = Gateway::new().await;
@@ -83,7 +83,7 @@ async fn encrypted_files_go_both_ways() {
     gateway.stop().await;
 }
 
-/// What comes before its key waits for it, over a restart as well, and is answered once.
+/// A message that arrives before its key waits for it, even over a restart, and is answered once.
 #[tokio::test]
 async fn what_comes_before_its_key_is_read_when_the_key_comes() {
     let homeserver = Homeserver::shared().await;
@@ -109,7 +109,7 @@ async fn what_comes_before_its_key_is_read_when_the_key_comes() {
     gateway.stop().await;
 }
 
-/// Past its patience the person is told.
+/// After `decrypt_patience` the sender is informed.
 #[tokio::test]
 async fn what_cannot_be_read_is_said_to_be() {
     let homeserver = Homeserver::shared().await;
@@ -133,7 +133,7 @@ async fn what_cannot_be_read_is_said_to_be() {
     gateway.stop().await;
 }
 
-/// Whoever comes into the room reads what is said from then on.
+/// A new member can read answers from then on.
 #[tokio::test]
 async fn who_joins_an_encrypted_room_reads_the_next_answer() {
     let (gateway, homeserver) = Gateway::new().await;
@@ -160,7 +160,7 @@ async fn who_joins_an_encrypted_room_reads_the_next_answer() {
     gateway.stop().await;
 }
 
-/// What waits takes its new words; the agent never sees the old ones.
+/// A waiting message takes its new text; the agent never sees the old one.
 #[tokio::test]
 async fn an_edit_changes_what_waits_in_an_encrypted_chat_too() {
     let (gateway, homeserver) = Gateway::new().await;
@@ -181,7 +181,7 @@ async fn an_edit_changes_what_waits_in_an_encrypted_chat_too() {
     gateway.stop().await;
 }
 
-/// What waits and is taken back is not answered; the agent never sees it.
+/// A waiting message that is redacted is not answered; the agent never sees it.
 #[tokio::test]
 async fn what_is_taken_back_in_an_encrypted_chat_is_not_answered() {
     let (gateway, homeserver) = Gateway::new().await;
@@ -205,7 +205,7 @@ async fn what_is_taken_back_in_an_encrypted_chat_is_not_answered() {
     gateway.stop().await;
 }
 
-/// In a group nobody knows whom it was meant for, unless it answers us: that is in the open.
+/// In a group only the sender of a reply to us is informed: relations are not encrypted.
 #[tokio::test]
 async fn what_cannot_be_read_in_a_group_is_said_to_be_where_it_answers_us() {
     let homeserver = Homeserver::shared().await;
@@ -235,7 +235,7 @@ async fn what_cannot_be_read_in_a_group_is_said_to_be_where_it_answers_us() {
     gateway.stop().await;
 }
 
-/// More wait for their keys than can be kept: whoever wrote the oldest is told at once.
+/// When too many events wait for their keys, the sender of the oldest is informed at once.
 #[tokio::test]
 async fn the_oldest_of_too_many_that_wait_is_said_to_be_unreadable() {
     let homeserver = Homeserver::shared().await;
@@ -250,7 +250,7 @@ async fn the_oldest_of_too_many_that_wait_is_said_to_be_unreadable() {
     ada.says(&room, "say never").await;
     gateway.until_waiting(1).await;
 
-    // Others wait as well, in rooms that we are no longer in.
+    // Fills the list with events of rooms that we are no longer in.
     let down = gateway.down().await;
     let list = |list: Option<String>| {
         let mut list: Vec<Value> = serde_json::from_str(&list.expect("a list")).expect("JSON");
@@ -271,7 +271,7 @@ async fn the_oldest_of_too_many_that_wait_is_said_to_be_unreadable() {
     gateway.stop().await;
 }
 
-/// E4. What is no event once it is read waits no longer than for its key.
+/// E4. Decrypted content that is not an event is dropped, and holds nothing up.
 #[tokio::test]
 async fn what_is_nothing_once_it_is_read_holds_nothing_up() {
     let homeserver = Homeserver::shared().await;
@@ -305,7 +305,7 @@ async fn what_is_nothing_once_it_is_read_holds_nothing_up() {
     gateway.stop().await;
 }
 
-/// What was taken back while its key was missing is nobody's any more, also when the key comes.
+/// An event that is redacted while its key is missing is not answered when the key arrives.
 #[tokio::test]
 async fn what_is_taken_back_before_its_key_comes_is_not_answered() {
     let homeserver = Homeserver::shared().await;
@@ -332,8 +332,7 @@ async fn what_is_taken_back_before_its_key_comes_is_not_answered() {
     gateway.stop().await;
 }
 
-/// What only the homeserver may say is not believed when somebody in the room has encrypted it: that we are out of the
-/// room, or that somebody's words were taken back.
+/// Memberships and redactions inside encrypted events are not believed: only the homeserver may report them.
 #[tokio::test]
 async fn what_only_the_homeserver_may_say_is_not_believed_from_people() {
     let (gateway, homeserver) = Gateway::new().await;
@@ -351,7 +350,7 @@ async fn what_only_the_homeserver_may_say_is_not_believed_from_people() {
     gateway.agent_goes_on();
     ada.until_hears(&room, gateway.user(), 2).await;
     gateway.settles().await;
-    // Together with what comes after it.
+    // A forged membership, read together with the message after it.
     let down = gateway.down().await;
     let user = down.options.user.clone();
     let put_out = json!({ "type": "m.room.member", "state_key": user, "content": { "membership": "leave" } });

@@ -1,4 +1,4 @@
-//! What is said to the account.
+//! Messages to the account.
 
 use rejoinder_matrix::{MatrixSection, ReadReceipts};
 use rejoinder_matrix_server::{Call, Homeserver};
@@ -12,7 +12,7 @@ async fn what_is_said_in_a_direct_chat_is_answered() {
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
 
-    // Before we are in the room: clients write to whom they have just invited.
+    // Before we have joined: clients write to people whom they have just invited.
     ada.says(&room, "say hello").await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 1).await, ["hello"]);
@@ -21,7 +21,7 @@ async fn what_is_said_in_a_direct_chat_is_answered() {
     gateway.stop().await;
 }
 
-/// D14. What was said before the first start is nobody's any more.
+/// D14. Messages from before the first start are not answered.
 #[tokio::test]
 async fn nothing_old_is_answered_at_the_first_start() {
     let homeserver = Homeserver::shared().await;
@@ -62,7 +62,7 @@ async fn in_a_group_only_what_is_meant_for_us_is_answered() {
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["hello", "why"]);
     assert_eq!(gateway.agent_has(3).await.quoted.as_deref(), Some("hello"));
-    assert_eq!(said.content["m.mentions"], json!({ "user_ids": [ada.user()] }), "whoever asked hears of it");
+    assert_eq!(said.content["m.mentions"], json!({ "user_ids": [ada.user()] }), "the asker is mentioned");
     gateway.stop().await;
 }
 
@@ -85,7 +85,7 @@ async fn a_thread_is_answered_in_the_thread() {
     gateway.stop().await;
 }
 
-/// What waits takes its new words; the agent never sees the old ones.
+/// A waiting message takes its new text; the agent never sees the old one.
 #[tokio::test]
 async fn an_edit_changes_what_waits() {
     let (gateway, homeserver) = Gateway::new().await;
@@ -96,8 +96,8 @@ async fn an_edit_changes_what_waits() {
     let second = ada.says(&room, "say tow").await;
 
     ada.edits(&room, &second, "say two").await;
-    // What comes after it shows that it came.
-    ada.until("it is read", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == second)).await;
+    // An answer to a later message shows that the change has arrived.
+    ada.until("a read receipt", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == second)).await;
     let other = ada.direct(gateway.user()).await;
     ada.says(&other, "say after").await;
     ada.until_hears(&other, gateway.user(), 1).await;
@@ -107,7 +107,7 @@ async fn an_edit_changes_what_waits() {
     gateway.stop().await;
 }
 
-/// Whoever is in a room may say of any message that theirs takes its place.
+/// Everybody in a room can send an edit of any message; only the author's counts.
 #[tokio::test]
 async fn nobody_changes_what_somebody_else_said() {
     let (gateway, homeserver) = Gateway::new().await;
@@ -138,7 +138,7 @@ async fn nobody_changes_what_somebody_else_said() {
     gateway.stop().await;
 }
 
-/// Nor what we said: after a restart we know our words from the homeserver.
+/// The same for our messages: after a restart we request them from the homeserver.
 #[tokio::test]
 async fn nobody_changes_what_we_said() {
     let (gateway, homeserver) = Gateway::new().await;
@@ -161,7 +161,7 @@ async fn nobody_changes_what_we_said() {
     gateway.stop().await;
 }
 
-/// What waits and is taken back is not answered; the agent never sees it.
+/// A waiting message that is redacted is not answered; the agent never sees it.
 #[tokio::test]
 async fn what_is_taken_back_while_it_waits_is_not_answered() {
     let (gateway, homeserver) = Gateway::new().await;
@@ -170,10 +170,10 @@ async fn what_is_taken_back_while_it_waits_is_not_answered() {
     ada.says(&room, "wait one").await;
     gateway.agent_has(1).await;
     let second = ada.says(&room, "say two").await;
-    ada.until("it is read", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == second)).await;
+    ada.until("a read receipt", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == second)).await;
 
     ada.redacts(&room, &second).await;
-    // What comes after it shows that it came.
+    // An answer to a later message shows that the change has arrived.
     let other = ada.direct(gateway.user()).await;
     ada.says(&other, "say after").await;
     ada.until_hears(&other, gateway.user(), 1).await;
@@ -225,7 +225,7 @@ async fn a_voice_message_is_given_to_the_agent() {
     ada.until_joined(&room, gateway.user()).await;
     let url = uploaded(homeserver, "audio/ogg", b"purr").await;
 
-    // As clients send it.
+    // In the form in which clients send it.
     let content = json!({
         "msgtype": "m.audio", "body": "Voice message", "url": url,
         "info": { "mimetype": "audio/ogg", "size": 4, "duration": 1500 },
@@ -236,7 +236,7 @@ async fn a_voice_message_is_given_to_the_agent() {
 
     let turn = gateway.agent_has(1).await;
     let file = &turn.attachments[0];
-    assert_eq!((&*turn.text, turn.attachments.len()), ("", 1), "its name is nothing that was said");
+    assert_eq!((&*turn.text, turn.attachments.len()), ("", 1), "the file's name is not a text");
     assert_eq!((&*file.attachment.media_type, file.bytes.as_deref()), ("audio/ogg", Some(&b"purr"[..])));
     ada.until_hears(&room, gateway.user(), 1).await;
     gateway.stop().await;
@@ -251,7 +251,7 @@ async fn what_is_stored_is_marked_as_read() {
 
     let said = ada.says(&room, "say hello").await;
 
-    ada.until("it is read", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == said)).await;
+    ada.until("a read receipt", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == said)).await;
     gateway.stop().await;
 }
 
@@ -269,12 +269,12 @@ async fn what_is_answered_is_marked_as_read() {
     let said = ada.says(&room, "wait one").await;
     gateway.agent_has(1).await;
     let answered = ada.says(&other, "say after").await;
-    ada.until("it is read", async || ada.read_by(&other, gateway.user()).await.filter(|read| *read == answered)).await;
-    assert_eq!(ada.read_by(&room, gateway.user()).await, None, "nothing is answered there");
+    ada.until("a receipt", async || ada.read_by(&other, gateway.user()).await.filter(|read| *read == answered)).await;
+    assert_eq!(ada.read_by(&room, gateway.user()).await, None, "not answered yet");
     gateway.agent_goes_on();
 
-    ada.until("it is read", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == said)).await;
-    assert_eq!(ada.hears(&room, gateway.user()).await, ["one and that is all."], "it was read before it was answered");
+    ada.until("a read receipt", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == said)).await;
+    assert_eq!(ada.hears(&room, gateway.user()).await, ["one and that is all."], "marked as read before the answer");
     gateway.stop().await;
 }
 

@@ -1,11 +1,11 @@
-//! The account's keys to sign with, brought to a homeserver that does not take them at once.
+//! Uploads of the account's signing keys that the homeserver does not accept at first.
 
 use rejoinder_matrix_server::{Fault, Homeserver};
 use serde_json::json;
 
 use crate::support::{Gateway, options, trouble};
 
-/// The homeserver wants the password again before it takes the account's keys.
+/// The homeserver asks for the password before it accepts the account's keys.
 #[tokio::test]
 async fn our_device_is_signed_where_the_homeserver_asks_for_the_password() {
     let homeserver = Homeserver::shared().await;
@@ -13,7 +13,7 @@ async fn our_device_is_signed_where_the_homeserver_asks_for_the_password() {
     let account = homeserver.account("agent").await;
     let flows = json!([{ "stages": ["m.login.password"] }]);
     let body = json!({ "flows": flows, "params": {}, "session": "one" });
-    // The SDK asks once by itself, and then we do.
+    // The SDK tries once by itself, then we do.
     proxy.fails("POST", "/keys/device_signing/upload", 2, Fault::Answer { status: 401, body });
     let gateway = Gateway::synced(options(proxy.url(), &account)).await;
     let ada = homeserver.person("ada").await;
@@ -25,13 +25,12 @@ async fn our_device_is_signed_where_the_homeserver_asks_for_the_password() {
 
     let calls = proxy.calls();
     let proven = calls.iter().find(|call| call.path.contains("/keys/device_signing/upload") && call.status == 200);
-    let auth = &proven.expect("it was taken").body["auth"];
+    let auth = &proven.expect("an accepted upload").body["auth"];
     assert_eq!((&auth["type"], &auth["session"]), (&json!("m.login.password"), &json!("one")));
     gateway.stop().await;
 }
 
-/// The homeserver had other worries when the account's keys were made: they are brought at the next start at the
-/// latest.
+/// The homeserver failed when the account's keys were created: they are uploaded at the next start at the latest.
 #[tokio::test]
 async fn our_device_is_signed_after_trouble() {
     let homeserver = Homeserver::shared().await;
@@ -42,7 +41,7 @@ async fn our_device_is_signed_after_trouble() {
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
     ada.until_joined(&room, gateway.user()).await;
-    proxy.until("it was tried", |call| call.path.contains("/keys/device_signing/upload")).await;
+    proxy.until("an upload", |call| call.path.contains("/keys/device_signing/upload")).await;
 
     let down = gateway.down().await;
     proxy.heals();

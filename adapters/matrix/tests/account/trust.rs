@@ -1,4 +1,4 @@
-//! Whom other devices see in ours, and what a new device of ours can read.
+//! Trust in our device, and what a new device of ours can read.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use rejoinder_matrix_server::{Call, Fault, Homeserver};
 
 use crate::support::{Gateway, UNREADABLE, http, options};
 
-/// Others can see that our device is the account's own: it is signed with the account's keys, which are made once.
+/// Our device is signed with the account's keys, which are created once.
 #[tokio::test]
 async fn our_device_is_signed_by_our_account() {
     let homeserver = Homeserver::shared().await;
@@ -18,7 +18,7 @@ async fn our_device_is_signed_by_our_account() {
     let account = homeserver.account("agent").await;
     let gateway = Gateway::synced(options(proxy.url(), &account)).await;
     let ada = homeserver.person("ada").await;
-    // Whoever shares no room with us is not told of our keys.
+    // Only people who share a room with us learn of our keys.
     let room = ada.direct(gateway.user()).await;
     ada.until_joined(&room, gateway.user()).await;
 
@@ -38,8 +38,8 @@ async fn our_device_is_signed_by_our_account() {
     gateway.stop().await;
 }
 
-/// A passphrase makes the account's recovery. With it a new device reads what was said before there was one, and is
-/// signed as the old one was.
+/// A passphrase creates the account's recovery. With it a new device reads earlier messages, and is signed like the old
+/// one.
 #[tokio::test]
 async fn a_new_device_with_the_recovery_key_reads_what_was_said_before() {
     let homeserver = Homeserver::shared().await;
@@ -58,7 +58,7 @@ async fn a_new_device_with_the_recovery_key_reads_what_was_said_before() {
     ada.says(&room, "say one").await;
     ada.until_hears(&room, gateway.user(), 1).await;
     gateway.settles().await;
-    // The key with which they encrypt is in the backup.
+    // Ada's room key is in the backup.
     let session = ada.room_key(&room).await;
     let is_it = |call: &Call| {
         call.method == "PUT" && call.path.contains("/room_keys/keys") && call.body.to_string().contains(&session)
@@ -71,7 +71,7 @@ async fn a_new_device_with_the_recovery_key_reads_what_was_said_before() {
     fs::create_dir(&folder).expect("a folder can be made");
     fs::write(folder.join("start-anew"), "").expect("a file can be made");
     ada.says(&room, "say two").await;
-    assert_eq!(ada.room_key(&room).await, session, "it is encrypted for the old device only");
+    assert_eq!(ada.room_key(&room).await, session, "encrypted for the old device only");
     let gateway = down.up().await;
 
     let heard = ada.until_hears(&room, gateway.user(), 2).await;
@@ -88,7 +88,7 @@ async fn a_new_device_with_the_recovery_key_reads_what_was_said_before() {
     gateway.stop().await;
 }
 
-/// Being trusted may take its time: what cannot be read is said to be nevertheless.
+/// Notices about unreadable messages do not wait until our device is signed.
 #[tokio::test]
 async fn what_cannot_be_read_does_not_wait_for_our_device_to_be_signed() {
     let homeserver = Homeserver::shared().await;
@@ -107,12 +107,12 @@ async fn what_cannot_be_read_does_not_wait_for_our_device_to_be_signed() {
     ada.says(&room, "say never").await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 1).await[0].text, UNREADABLE);
-    assert!(started.elapsed() < Duration::from_secs(30), "by then the first request is given up");
-    proxy.until("it was asked", |call| call.path.contains("/keys/device_signing/upload")).await;
+    assert!(started.elapsed() < Duration::from_secs(30), "after that the first request would have timed out");
+    proxy.until("an upload", |call| call.path.contains("/keys/device_signing/upload")).await;
     gateway.stop().await;
 }
 
-/// A recovery that another key opens: nothing waits for it, and nobody is told that the new device is the account's.
+/// A wrong recovery key delays nothing, and the new device is not signed.
 #[tokio::test]
 async fn a_recovery_key_that_opens_nothing_keeps_nobody_waiting() {
     let homeserver = Homeserver::shared().await;
@@ -139,8 +139,8 @@ async fn a_recovery_key_that_opens_nothing_keeps_nobody_waiting() {
     gateway.stop().await;
 }
 
-/// Whoever has the password of our account can ask to be confirmed as another device of it; nobody compares anything
-/// there, so nobody is.
+/// Anybody with the account's password can request verification as another device of it. We do not accept, because no
+/// person would compare the emoji.
 #[tokio::test]
 async fn another_device_of_our_account_is_not_confirmed() {
     let homeserver = Homeserver::shared().await;
@@ -160,7 +160,7 @@ async fn another_device_of_our_account_is_not_confirmed() {
     let brought = |call: &Call| {
         call.path.contains("/sync") && call.answer["to_device"].to_string().contains("m.key.verification.start")
     };
-    let calls = proxy.until("it was asked", brought).await;
+    let calls = proxy.until("a verification request", brought).await;
     let taken_up = calls.iter().filter(|call| call.path.contains("/sendToDevice/m.key.verification.accept"));
     assert_eq!(taken_up.count(), 0);
     gateway.stop().await;

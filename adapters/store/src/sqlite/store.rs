@@ -1,4 +1,4 @@
-//! The port, on one writer and a few readers.
+//! The store port, on one writer and a few readers.
 
 use async_trait::async_trait;
 use rejoinder_core::{
@@ -20,12 +20,11 @@ use super::{
 
 /// A SQLite database as the store.
 ///
-/// It lets its process's lock on the database go when it was [closed](Store::close), or a moment after it
-/// was dropped.
+/// It releases the lock on the database when it is [closed](Store::close), or shortly after it is dropped.
 #[derive(Debug)]
 pub struct SqliteStore {
     pub(super) readers: SqlitePool,
-    /// `None` when it was opened for reading only.
+    /// `None` when the store was opened for reading only.
     pub(super) writer: Option<Writer>,
     pub(super) clock: SharedClock,
     pub(super) transcripts: Transcripts,
@@ -45,7 +44,7 @@ impl Turns for SqliteStore {
     async fn accept(&self, events: Vec<NewEvent>, cursor: Option<CursorMove>) -> Result<Vec<Stored>, StoreError> {
         match self.write(Work::Accept { events, cursor }).await? {
             Outcome::Accepted(stored) => Ok(stored),
-            other => unreachable!("accepting was answered with {other:?}"),
+            other => unreachable!("`Accept` ended with {other:?}"),
         }
     }
 
@@ -56,14 +55,14 @@ impl Turns for SqliteStore {
                 writing.done(commit == Commit::Done);
                 Ok(commit)
             }
-            other => unreachable!("a transition was answered with {other:?}"),
+            other => unreachable!("`Commit` ended with {other:?}"),
         }
     }
 
     async fn set_channels(&self, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
         match self.write(Work::Channels(channels.to_vec())).await? {
             Outcome::Absent(absent) => Ok(absent),
-            other => unreachable!("the channels were answered with {other:?}"),
+            other => unreachable!("`Channels` ended with {other:?}"),
         }
     }
 
@@ -200,7 +199,7 @@ impl Operator for SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
-    /// Writes the log back into the database as well.
+    /// Also writes the log back into the database.
     async fn close(&self) {
         self.readers.close().await;
         if let Some(writer) = &self.writer {

@@ -1,8 +1,8 @@
-//! The last lines of the sessions that are talked in, kept beside the database.
+//! A cache of the last transcript lines of active sessions.
 //!
-//! An agent without a memory of its own is given the same lines again with every turn. What is here is
-//! what is in the database: a line comes in once its transaction is committed, and a session whose
-//! transaction ended in an unknown way is read anew.
+//! An agent without a memory of its own is given the same lines again with every turn. The cache agrees with
+//! the database: a line is added when its transaction is committed, and a session whose transaction has an
+//! unknown result is read again.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,16 +12,16 @@ use rejoinder_core::{
     store::{TranscriptLine, Transition},
 };
 
-/// How many sessions are kept: more than usually talk at once, or each of their turns reads its lines again.
+/// How many sessions are cached. With fewer than are active at once, every turn would read its lines again.
 const SESSIONS: usize = 2048;
 
-/// How many lines of each.
+/// How many lines are cached per session.
 const LINES: usize = 64;
 
-/// How many bytes of text of each.
+/// How many bytes of text are cached per session.
 const BYTES: usize = 16 * 1024;
 
-/// A line with what it is found and ordered by.
+/// A line with its turn, by which it is found and ordered.
 #[derive(Clone, Debug)]
 struct Kept {
     turn: TurnId,
@@ -29,7 +29,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// As the database orders them: by turn, then by time, then by speaker.
+    /// The order in the database: by turn, then by time, then by speaker.
     fn order(&self) -> (TurnId, i64, u8) {
         let speaker = match self.line.speaker {
             Speaker::Person => 0,
@@ -40,14 +40,14 @@ impl Kept {
     }
 }
 
-/// What is known of a session.
+/// The cached lines of a session.
 #[derive(Debug, Default)]
 struct Known {
-    /// The last lines, oldest first; `None` when they have to be read.
+    /// The last lines, oldest first; `None` until they are read.
     lines: Option<Vec<Kept>>,
-    /// Whether there are no older ones.
+    /// Whether the database has no older ones.
     is_all: bool,
-    /// Lines that were committed while the others were being read.
+    /// Lines that are committed while `lines` is `None`.
     since: Vec<Kept>,
 }
 
@@ -58,7 +58,7 @@ impl Known {
 
     fn add(&mut self, line: Kept) {
         let Some(lines) = &mut self.lines else {
-            // Nobody may ever read it: then it is not gathered without end either.
+            // The session may never be read: its new lines must not pile up.
             if self.since.len() == LINES {
                 self.since.clear();
             }
@@ -78,7 +78,7 @@ impl Known {
     }
 }
 
-/// Puts a line in its place; a turn has one line of each speaker, and the last one written counts.
+/// Inserts a line in order. A turn has one line per speaker: a new one replaces the old one.
 fn put(lines: &mut Vec<Kept>, line: Kept) {
     lines.retain(|kept| (kept.turn, kept.line.speaker) != (line.turn, line.line.speaker));
     let place = lines.partition_point(|kept| kept.order() <= line.order());
@@ -91,7 +91,7 @@ fn lock(session: &Session) -> MutexGuard<'_, Known> {
     session.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The sessions that were talked in last.
+/// The sessions that were used last.
 #[derive(Debug)]
 pub(super) struct Transcripts(Cache<SessionId, Session>);
 
@@ -102,8 +102,8 @@ impl Default for Transcripts {
 }
 
 impl Transcripts {
-    /// The last `limit` lines of a session, oldest first; `Err` with what to [fill](Reading::fill) in when
-    /// they have to be read.
+    /// The last `limit` lines of a session, oldest first. When they are not cached, `Err` with the [`Reading`] to
+    /// [fill](Reading::fill).
     pub(super) fn last(&self, session: SessionId, limit: usize) -> Result<Vec<Line>, Reading> {
         let known = self.0.get_or_insert_with(&session, || Ok::<_, std::convert::Infallible>(Session::default()));
         let Ok(known) = known;
@@ -111,7 +111,7 @@ impl Transcripts {
         lines.ok_or(Reading(known))
     }
 
-    /// Says that lines are about to be written.
+    /// Announces the lines that `transition` is about to write.
     pub(super) fn writing(&self, transition: &Transition) -> Writing {
         let known = |line: &TranscriptLine| {
             let session = self.0.get(&line.session)?;
@@ -126,7 +126,7 @@ impl Transcripts {
 pub(super) struct Reading(Session);
 
 impl Reading {
-    /// Keeps what was read: the last lines with their turns, all there are when they are fewer than `limit`.
+    /// Caches the last lines, as read with `limit`, oldest first. Fewer than `limit` are all there are.
     pub(super) fn fill(self, read: &[(TurnId, Line)], limit: usize) {
         let mut known = lock(&self.0);
         let since = std::mem::take(&mut known.since);
@@ -139,12 +139,12 @@ impl Reading {
     }
 }
 
-/// Lines that are being written. Dropped before they are known to be written or not, they are read anew.
+/// Lines that are being written. When it is dropped without a known result, their sessions are read again.
 #[derive(Debug)]
 pub(super) struct Writing(Vec<(Session, Kept)>);
 
 impl Writing {
-    /// They are written, or certainly not.
+    /// Reports the result: the lines were written, or certainly not.
     pub(super) fn done(mut self, are_written: bool) {
         for (session, line) in self.0.drain(..) {
             if are_written {

@@ -1,11 +1,11 @@
-//! What the writer is asked, and what it answers.
+//! Requests to the writer, and their outcomes.
 
 use rejoinder_core::{
     ChannelId, Timestamp, TurnId,
     store::{AbsentChannel, BlockedScope, Commit, CursorMove, NewEvent, Stored, Transition},
 };
 
-/// Something to write.
+/// A request to the writer.
 #[derive(Debug)]
 pub(super) enum Work {
     Accept { events: Vec<NewEvent>, cursor: Option<CursorMove> },
@@ -16,7 +16,7 @@ pub(super) enum Work {
     Probe,
 }
 
-/// What came of it.
+/// The outcome of a [`Work`].
 #[derive(Debug)]
 pub(super) enum Outcome {
     Accepted(Vec<Stored>),

@@ -1,7 +1,7 @@
 //! The one writer: a thread with the only connection that writes.
 //!
-//! It takes whatever is waiting, writes it in one transaction, commits once, and answers everyone. While
-//! it commits, the next batch gathers by itself. Requests are carried out also when whoever asked is gone.
+//! It takes all waiting requests, writes them in one transaction, commits once, and answers every caller. New
+//! requests queue while it commits. A request is written even when its caller is gone.
 
 use std::{
     fs::File,
@@ -20,13 +20,13 @@ use super::{
     write,
 };
 
-/// The most requests of one transaction, so that none waits for long.
+/// The most requests in one transaction, so that none waits long.
 const BATCH: usize = 256;
 
-/// How many requests may wait for the writer; the next ones wait to be let in.
+/// The length of the writer's queue. When it is full, callers wait for room.
 const WAITING: usize = 1024;
 
-/// How long nothing was asked before the log is written back.
+/// How long the writer is idle before it writes the log back.
 const IDLE: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
@@ -35,7 +35,7 @@ enum Message {
     Close(oneshot::Sender<()>),
 }
 
-/// The way to the writer's thread.
+/// The handle of the writer's thread.
 #[derive(Debug)]
 pub(super) struct Writer(mpsc::Sender<Message>);
 
@@ -56,7 +56,7 @@ impl Writer {
         Ok(Self(sender))
     }
 
-    /// Has `work` done, in a transaction together with what others want.
+    /// Writes `work`, in one transaction with other callers' requests.
     pub(super) async fn write(&self, work: Work) -> Result<Outcome, StoreError> {
         let (answer, answered) = oneshot::channel();
         let closed = || StoreError::Unavailable("the store is closed".to_owned());
@@ -64,17 +64,16 @@ impl Writer {
         answered.await.map_err(|_| closed())?
     }
 
-    /// Has `work` done some time, if there is room for it.
+    /// Queues `work` without waiting for it. It is dropped when the queue is full or closed.
     pub(super) fn write_later(&self, work: Work) {
-        // No room, or closed: what comes this way may be dropped.
         let _ = self.0.try_send(Message::Write(work, None));
     }
 
-    /// Ends the thread after what is waiting; returns when the database is closed.
+    /// Ends the thread after the requests that are queued before; returns when the database is closed.
     pub(super) async fn close(&self) {
         let (answer, answered) = oneshot::channel();
         if self.0.send(Message::Close(answer)).await.is_ok() {
-            // An error means that the thread has ended, which is what was asked for.
+            // An error means that the thread has ended already.
             let _ = answered.await;
         }
     }
@@ -117,14 +116,14 @@ async fn run(mut receiver: mpsc::Receiver<Message>, mut database: Database, lock
         }
         for (answer, outcome) in answers.into_iter().zip(database.write(&works).await) {
             match (answer, outcome) {
-                // Whoever asked may be gone; it is written all the same.
+                // The caller may be gone.
                 (Some(answer), outcome) => drop(answer.send(outcome)),
                 (None, Ok(_)) => {}
-                (None, Err(error)) => tracing::debug!(%error, "a remark was not stored"),
+                (None, Err(error)) => tracing::debug!(%error, "a background write failed"),
             }
         }
     }
-    // From here on a request is told that the store is closed; those that wait, once it is.
+    // From here on new requests fail. Queued ones fail when the receiver is dropped, after the database is closed.
     receiver.close();
     database.close().await;
     drop(lock);
@@ -132,21 +131,21 @@ async fn run(mut receiver: mpsc::Receiver<Message>, mut database: Database, lock
     drop(closing);
 }
 
-/// The connection that writes, opened again when it broke.
+/// The writing connection. It is reopened after its file failed.
 struct Database {
     /// `None` once it is closed.
     connection: Option<SqliteConnection>,
-    /// Whether the connection met trouble with its file.
+    /// Whether the file failed, so that the connection must be reopened.
     doubted: bool,
     options: SqliteConnectOptions,
     path: PathBuf,
-    /// Whether something was written since the log was last written back.
+    /// Whether something was written since the last checkpoint.
     unsaved: bool,
 }
 
 impl Database {
-    /// Writes all of `works`, in one transaction; when that fails by the fault of one of them, each in
-    /// its own. The outcomes are in the order of the works.
+    /// Writes all of `works` in one transaction. If that fails although the database is available, writes each
+    /// in its own. The outcomes are in the order of the works.
     async fn write(&mut self, works: &[Work]) -> Vec<Result<Outcome, StoreError>> {
         if works.is_empty() {
             return Vec::new();
@@ -157,7 +156,7 @@ impl Database {
             Err(error @ StoreError::Unavailable(_)) => works.iter().map(|_| Err(error.clone())).collect(),
             Err(error) if works.len() == 1 => vec![Err(error)],
             Err(error) => {
-                tracing::warn!(%error, requests = works.len(), "a batch failed, its requests are written one by one");
+                tracing::warn!(%error, requests = works.len(), "a batch failed, writing its requests one by one");
                 let mut outcomes = Vec::with_capacity(works.len());
                 for work in works {
                     outcomes.push(self.alone(work).await);
@@ -190,7 +189,7 @@ impl Database {
             }
             Err(error) => {
                 self.doubted = matches!(error, StoreError::Unavailable(_));
-                // It is an error as well when SQLite has already rolled back by itself.
+                // It is a plain error when SQLite has already rolled back by itself.
                 if let Err(failed) = execute(connection, "rollback").await {
                     self.doubted |= !error::is_plain(&failed);
                 }
@@ -199,39 +198,39 @@ impl Database {
         }
     }
 
-    /// Replaces a connection that met trouble with its file. The old one is closed last: readers need its
-    /// index of the log, which the last connection takes with it.
+    /// Replaces a connection whose file failed. The old one is closed after the new one is open: the last
+    /// connection to close removes the index of the log, which readers need.
     async fn reopen(&mut self) -> Result<(), StoreError> {
-        // A file that is gone is not made anew: an empty database would deny what is owed.
+        // A missing file is not created again: an empty database would forget what is owed.
         let options = self.options.clone().create_if_missing(false);
         let connection = options.connect().await.map_err(store_error)?;
-        tracing::debug!(path = %self.path.display(), "the database was opened again");
+        tracing::debug!(path = %self.path.display(), "database reopened");
         if let Some(old) = self.connection.replace(connection) {
-            // Whatever is wrong with it is why it is closed.
+            // Its errors are expected: they are why it is replaced.
             let _ = old.close().await;
         }
         self.doubted = false;
         Ok(())
     }
 
-    /// Writes the log back into the database, as far as readers let it. Nobody else does: writing back
-    /// from two connections at once is what SQLite before 3.51.3 gets wrong.
+    /// Writes the log back into the database, as far as readers allow. No other connection does so: SQLite before
+    /// 3.51.3 has a bug when two connections checkpoint at once.
     async fn checkpoint(&mut self) {
         self.unsaved = false;
         if let Some(connection) = &mut self.connection
             && let Err(error) = execute(connection, "pragma wal_checkpoint(passive)").await
         {
-            tracing::debug!(%error, "the log was not written back");
+            tracing::debug!(%error, "checkpoint failed");
         }
     }
 
     async fn close(&mut self) {
         if let Some(mut connection) = self.connection.take() {
             if let Err(error) = execute(&mut connection, "pragma wal_checkpoint(truncate)").await {
-                tracing::debug!(%error, "the log was not written back");
+                tracing::debug!(%error, "checkpoint failed");
             }
             if let Err(error) = connection.close().await {
-                tracing::warn!(%error, "the database was not closed well");
+                tracing::warn!(%error, "closing the database failed");
             }
         }
     }

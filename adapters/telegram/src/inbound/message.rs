@@ -1,4 +1,4 @@
-//! Messages and posts, new or edited.
+//! Reads messages and channel posts, new or edited.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use super::{
 };
 use crate::payload::{Location, Message};
 
-/// How long the next part of an album may be away. Telegram sends the parts as messages of their own, one
-/// right after the other, and never says how many there are.
+/// How long to wait for the next part of an album. Telegram sends the parts as separate messages, one right after the
+/// other, and never says how many there are.
 const ALBUM_PAUSE: Duration = Duration::from_secs(1);
 
 impl Reader<'_> {
@@ -33,7 +33,7 @@ impl Reader<'_> {
         let text = said.text.clone().or_else(|| stand_in(message));
         let mut attachments = attachments(message);
         if text.is_none() && attachments.is_empty() {
-            // Somebody joined, something was pinned, a topic was renamed.
+            // A service message: somebody joined, something was pinned, a topic was renamed.
             return InboundEvent { kind: EventKind::Other, external_id: format!("update:{number}"), ..event };
         }
         let replied_to = message.reply_to_message.as_deref().filter(|it| it.forum_topic_created.is_none());
@@ -64,7 +64,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The group became a supergroup, and has another id. Said in both of them; one event.
+    /// The event for a group that became a supergroup with a new id. Telegram reports it in both chats; both reports have
+    /// the same external id.
     fn moved(&self, message: &Message) -> Option<InboundEvent> {
         let (from, to) = match (message.migrate_to_chat_id, message.migrate_from_chat_id) {
             (Some(to), _) => (message.chat.id, to),
@@ -103,7 +104,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What it replies to: the words that the person chose, or all of them.
+    /// The text that the message replies to: the part that the person quoted, or all of it.
     fn quoted(&self, message: &Message, replied_to: Option<&Message>) -> Option<String> {
         if let Some(quote) = &message.quote {
             return Some(quote.text.clone());
@@ -113,7 +114,7 @@ impl Reader<'_> {
     }
 }
 
-/// As what it changes, if it changes anything.
+/// Sets how the event amends an earlier one: as an album's next part, as an edit, or not at all.
 fn revised(event: InboundEvent, message: &Message, is_edit: bool) -> InboundEvent {
     let is_part = message.media_group_id.is_some();
     if !is_edit {
@@ -128,16 +129,16 @@ fn revised(event: InboundEvent, message: &Message, is_edit: bool) -> InboundEven
     if !is_part {
         return InboundEvent { revision: date, amends: Some(Amends::Replaces), ..event };
     }
-    // Two parts may be edited in one second.
+    // Two parts may be edited in the same second.
     let revision = (date << 32) | message.message_id;
     if event.text.is_empty() {
-        // An album's words stand with one of its parts: another one has none to put in their place.
+        // Only one part carries the album's text. An edit of another part must not replace it.
         return InboundEvent { revision, kind: EventKind::Other, ..event };
     }
     InboundEvent { revision, amends: Some(Amends::Replaces), ..event }
 }
 
-/// The words for what is neither text nor file.
+/// A text for content that is neither text nor file.
 fn stand_in(message: &Message) -> Option<String> {
     let at = |location: &Location| format!("{}, {}", location.latitude, location.longitude);
     if let Some(sticker) = &message.sticker {

@@ -26,7 +26,7 @@ fn group() -> Value {
     json!({"id": GROUP, "type": "supergroup", "title": "Friends"})
 }
 
-/// A message with `fields` besides what every message has.
+/// A message with `fields` added to the required ones.
 fn message(chat: &Value, fields: &Value) -> Value {
     let mut message = json!({"message_id": 11, "date": 1_700_000_000, "from": ada(), "chat": chat});
     let message_fields = message.as_object_mut().expect("an object");
@@ -123,7 +123,7 @@ fn a_topic_is_a_conversation_of_its_own_and_a_thread_of_replies_is_none() {
     assert_eq!(said(&private(), &private_topic).conversation, conversation(42).in_thread("9"));
 }
 
-/// In a topic, what replies to nothing replies to the topic's opening.
+/// In a topic, Telegram marks a message without a reply as a reply to the topic's opening message.
 #[test]
 fn the_opening_of_a_topic_is_nothing_that_is_replied_to() {
     let opening = message(&group(), &json!({"from": us(), "forum_topic_created": {"name": "a", "icon_color": 1}}));
@@ -193,7 +193,7 @@ fn a_part_of_an_album_without_words_takes_no_words_away() {
     assert_eq!((event.kind, event.amends), (EventKind::Other, None));
 }
 
-/// A group hears of an album what is directed at us, and that is one part of it.
+/// If one part of an album in a group is directed at us, all parts are.
 #[test]
 fn an_album_is_directed_as_one() {
     let part = |id: i64, fields: &Value| {
@@ -258,7 +258,7 @@ fn what_is_neither_text_nor_file_has_words(#[case] fields: Value, #[case] expect
 #[case(json!({"sender_chat": {"id": -100_900, "type": "channel", "title": "News"}}), SenderKind::OtherAgent)]
 #[case(json!({"sender_chat": {"id": -100_900, "type": "channel"}, "is_automatic_forward": true}),
     SenderKind::OtherAgent)]
-// An administrator of the group who does not say which one.
+// An anonymous administrator of the group.
 #[case(json!({"from": {"id": 1_087_968_824, "is_bot": true}, "sender_chat": group()}), SenderKind::Person)]
 fn it_is_known_who_speaks(#[case] mut fields: Value, #[case] expected: SenderKind) {
     fields["text"] = json!("hello");
@@ -295,7 +295,7 @@ fn a_pressed_button_is_the_choice_that_stands_on_it() {
     assert_eq!((event.kind, event.text.as_str()), (EventKind::Choice { turn }, "Never mind"));
     assert_eq!((event.external_id.as_str(), event.directed), ("callback:q1", Directed::ReplyToUs));
     assert_eq!((event.conversation, event.sender.id.as_str()), (conversation(GROUP), "42"));
-    // Too old to come with its words.
+    // Too old: the update lacks its text and buttons.
     let old = json!({"chat": group(), "message_id": 11, "date": 0});
     assert_eq!(read(&pressed(&old)).event.text, "2");
 }

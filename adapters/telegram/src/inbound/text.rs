@@ -1,26 +1,24 @@
-//! A text with its entities: whom it is for, and its words in Markdown.
+//! Reads a text with its entities: whether it is directed at us, and its Markdown.
 //!
-//! What the entities of people's own making mean is kept where an agent needs it: where a link leads, and
-//! what is code. Bold and the like is left out.
+//! The Markdown keeps what an agent needs, which is link targets and code. Bold and similar styles are dropped.
 
 use std::ops::Range;
 
 use crate::{check::BotProfile, payload::Entity};
 
-/// What a text says.
+/// The result of reading a text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Words {
-    /// The words; `None` when there were none.
+    /// Markdown; `None` if the text is blank.
     pub(super) text: Option<String>,
-    /// It begins with a command for us, or for whoever is there.
+    /// It begins with a command that names us or no bot.
     pub(super) is_command: bool,
     /// It begins with a command that names another bot.
     pub(super) is_anothers_command: bool,
-    /// We are mentioned, anywhere in it.
+    /// It mentions us anywhere.
     pub(super) mentions_us: bool,
 }
 
-/// Reads a text.
 pub(super) fn words(text: &str, entities: &[Entity], me: &BotProfile) -> Words {
     let places = places(text);
     let mut words = Words::default();
@@ -66,7 +64,7 @@ pub(super) fn words(text: &str, entities: &[Entity], me: &BotProfile) -> Words {
     let start = if words.mentions_us { after_mention(text, entities, &places, me) } else { 0 };
     let written = with_changes(text, start, changes);
     let written = written.trim();
-    // Whoever says our name alone says at least that.
+    // A mention alone is kept as the text.
     let said = if written.is_empty() { text.trim() } else { written };
     // `@us /stop` is `/stop`.
     words.is_command |= start > 0 && said.starts_with('/');
@@ -74,7 +72,7 @@ pub(super) fn words(text: &str, entities: &[Entity], me: &BotProfile) -> Words {
     words
 }
 
-/// The byte at which each UTF-16 unit begins, and the end; inside a pair there is none.
+/// The byte offset of each UTF-16 unit and of the end; `None` for the second unit of a surrogate pair.
 fn places(text: &str) -> Vec<Option<usize>> {
     let mut places = Vec::with_capacity(text.len() + 1);
     for (at, c) in text.char_indices() {
@@ -87,14 +85,14 @@ fn places(text: &str) -> Vec<Option<usize>> {
     places
 }
 
-/// What an entity covers, in bytes; `None` if that is no part of the text.
+/// The byte range that an entity covers; `None` if it is not a valid part of the text.
 fn range(places: &[Option<usize>], entity: &Entity) -> Option<Range<usize>> {
     let at = |unit: usize| places.get(unit).copied().flatten();
     let range = at(entity.offset)?..at(entity.offset.checked_add(entity.length)?)?;
     (!range.is_empty()).then_some(range)
 }
 
-/// Where the text goes on after the mention of us that it begins with; 0 if it does not.
+/// The byte offset after a leading mention of us; 0 if there is none.
 fn after_mention(text: &str, entities: &[Entity], places: &[Option<usize>], me: &BotProfile) -> usize {
     let is_us = |entity: &Entity, covered: &str| match entity.kind.as_str() {
         "mention" => me.is_called(covered.trim_start_matches('@')),
@@ -118,7 +116,7 @@ fn with_changes(text: &str, start: usize, mut changes: Vec<(Range<usize>, String
     let mut written = String::with_capacity(text.len());
     let mut at = start;
     for (range, change) in changes {
-        // One inside another: the outer one stands.
+        // Of nested changes, only the outer one applies.
         if range.start >= at {
             written.push_str(&text[at..range.start]);
             written.push_str(&change);
@@ -148,7 +146,7 @@ fn block(text: &str, range: &Range<usize>, language: &str) -> String {
     format!("{before}{fence}{language}\n{covered}{end}{fence}{after}")
 }
 
-/// More backticks than the text has in a row, and at least `least`.
+/// A fence of at least `least` backticks, longer than any run of backticks in the text.
 fn fence(covered: &str, least: usize) -> String {
     let longest = covered.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     "`".repeat(if longest >= least { longest + 1 } else { least })

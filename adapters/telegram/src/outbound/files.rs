@@ -1,7 +1,7 @@
-//! Files that are sent.
+//! Sends files.
 //!
-//! Where their bytes come from: this chat (`telegram:…`, as files come in), the answer itself (`data:`), or
-//! the web, where Telegram fetches them by itself. The gateway opens no address and no path that it is given.
+//! The bytes are on Telegram already (`telegram:…`, as in received files), in the answer itself (`data:`), or on the
+//! web, where Telegram fetches them. The gateway opens no address and no path from an agent.
 
 use rejoinder_core::{Attachment, Delivery, DeliveryError, Receipt};
 use rejoinder_kit::files;
@@ -25,7 +25,7 @@ const CAPTION_UNITS: usize = 1024;
 /// The largest photo, in bytes (<https://core.telegram.org/bots/api#sending-files>).
 const MAX_PHOTO: usize = 10 << 20;
 
-/// How Telegram shows a file.
+/// How a file is sent, and so how Telegram shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Look {
     Photo,
@@ -46,7 +46,7 @@ impl Look {
         }
     }
 
-    /// The method that sends it, and the parameter that the file is.
+    /// The method that sends the file, and the parameter that holds it.
     const fn call(self) -> (&'static str, &'static str) {
         match self {
             Self::Photo => ("sendPhoto", "photo"),
@@ -58,11 +58,11 @@ impl Look {
     }
 }
 
-/// Where a file's bytes come from.
+/// Where a file's bytes are.
 enum Source<'a> {
-    /// Telegram has it, or fetches it.
+    /// Telegram has them or fetches them: a file id or a URL.
     Named(&'a str),
-    /// They are here.
+    /// The gateway uploads them.
     Bytes(Vec<u8>),
 }
 
@@ -75,7 +75,7 @@ impl<'a> Source<'a> {
             return Ok(Self::Named(&file.url));
         }
         let bytes = files::inline(&file.url, limit);
-        bytes.map(Self::Bytes).map_err(|why| DeliveryError::Refused(format!("`{}` is not sent: {why}", file.name)))
+        bytes.map(Self::Bytes).map_err(|why| DeliveryError::Refused(format!("`{}` cannot be sent: {why}", file.name)))
     }
 
     fn size(&self) -> Option<usize> {
@@ -87,7 +87,7 @@ impl<'a> Source<'a> {
 }
 
 impl Telegram {
-    /// Sends a file: as what it is, or else as a document, or else by its address.
+    /// Sends a file by its media type. If Telegram rejects it, sends it as a document, and then as a link.
     pub(super) async fn send_file(
         &self,
         delivery: &Delivery,
@@ -112,7 +112,7 @@ impl Telegram {
             }
         }
         if files::is_on_the_web(&file.url) {
-            // The person can fetch it where Telegram could not.
+            // The person may be able to fetch the file even if Telegram could not.
             let gap = if caption.is_empty() { "" } else { "\n\n" };
             let name = file.name.replace(['[', ']'], "");
             let mut payload = self.message(address, format(&format!("{caption}{gap}📎 [{name}](<{}>)", file.url)));
@@ -120,7 +120,7 @@ impl Telegram {
             return self.send_message(delivery, address, payload, Kind::New).await;
         }
         let why = refused.as_ref().map(Refusal::to_string).unwrap_or_default();
-        Err(DeliveryError::Refused(format!("`{}` is not taken: {why}", file.name)))
+        Err(DeliveryError::Refused(format!("Telegram rejected `{}`: {why}", file.name)))
     }
 
     async fn send_as(
@@ -139,7 +139,7 @@ impl Telegram {
             }
             Source::Bytes(bytes) => {
                 let part = Part::bytes(bytes.clone()).file_name(files::name(file));
-                // A media type that is none is left out: Telegram looks at the bytes.
+                // An invalid media type is left out: Telegram inspects the bytes.
                 let part = part
                     .mime_str(&file.media_type)
                     .unwrap_or_else(|_| Part::bytes(bytes.clone()).file_name(files::name(file)));
@@ -169,7 +169,7 @@ fn parameters(
     if !caption.trim().is_empty() {
         let said = format(caption);
         if utf16_len(&said.text) > CAPTION_UNITS {
-            return Err(DeliveryError::Unsupported("words this long are a message of their own".to_owned()));
+            return Err(DeliveryError::Unsupported("the caption is too long for a file".to_owned()));
         }
         parameters.insert("caption".to_owned(), json!(said.text));
         if !said.entities.is_empty() {

@@ -1,16 +1,16 @@
-//! What a call that failed means for the delivery: what to do next.
+//! Maps a failed call to the delivery's error, which says what to do next.
 
 use rejoinder_core::DeliveryError;
 
 use super::address::Address;
 use crate::{Telegram, errors::ApiError};
 
-/// What doing it twice would show.
+/// What a repeated call would show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A second message.
     New,
-    /// The same thing.
+    /// The same state.
     Again,
 }
 
@@ -34,9 +34,9 @@ impl Telegram {
                 let scope = self.limited.scope(address.number, retry_after, self.clock.now());
                 DeliveryError::Limited { retry_after, scope, detail }
             }
-            // The server took the request, and failed somewhere on the way.
+            // The server accepted the request and then failed, so the message may have been sent.
             500.. if kind == Kind::New => DeliveryError::Unknown(detail),
-            // No Bot API server answers so to what it knows: the address leads somewhere else.
+            // A Bot API server does not answer a known method like this: the address leads elsewhere, or the server failed.
             300..=399 | 404 | 405 | 408 | 421 | 500.. => DeliveryError::NotSent { retry_after: None, detail },
             _ => DeliveryError::Refused(detail),
         }

@@ -1,7 +1,7 @@
-//! Updates that Telegram posts (<https://core.telegram.org/bots/api#setwebhook>).
+//! Receives updates that Telegram posts (<https://core.telegram.org/bots/api#setwebhook>).
 //!
-//! A post is answered with 200 once the update is durable. With 503 and `Retry-After` Telegram waits as long
-//! as we say, and keeps the order: nothing has to be kept in memory.
+//! The endpoint answers 200 once the update is stored, and 503 with `Retry-After` if it cannot be stored now. Telegram
+//! then posts it again after that time, in order, so nothing is kept in memory.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -29,24 +29,24 @@ use crate::{
     section::TelegramWebhook,
 };
 
-/// The largest update that is taken, in bytes.
+/// The largest accepted update, in bytes.
 const BODY_LIMIT: usize = 1 << 20;
 
 /// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long an update may take to become durable before Telegram is asked to come again.
+/// How long storing may take before Telegram is asked to post the update again.
 const STORE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// When Telegram shall come again.
+/// After how many seconds Telegram posts again.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
-/// How often Telegram is asked how it gets on with us.
+/// How often the webhook's status is queried.
 const WATCH_EVERY: Duration = Duration::from_mins(1);
 
 const SECRET: &str = "x-telegram-bot-api-secret-token";
 
-/// What Telegram must show.
+/// The secret that Telegram must send with each post.
 pub(crate) struct Door {
     secret: SecretString,
     digest: [u8; 32],
@@ -56,7 +56,7 @@ impl Door {
     pub(crate) fn new(name: &str, token: &SecretString, options: &TelegramWebhook) -> Self {
         let secret = options.secret.clone().map_or_else(
             || {
-                // The same after every start, so that posts under way are still let in.
+                // The same after every start, so that posts in flight are still accepted.
                 let made = Sha256::new()
                     .chain_update(b"rejoinder telegram webhook\0")
                     .chain_update(name)
@@ -70,7 +70,7 @@ impl Door {
         Self { secret, digest }
     }
 
-    /// In constant time, whatever is shown.
+    /// Checks the secret in constant time.
     fn opens_for(&self, headers: &HeaderMap) -> bool {
         let shown = headers.get(SECRET).map_or(&[][..], HeaderValue::as_bytes);
         Sha256::digest(shown).ct_eq(&self.digest).into()
@@ -79,9 +79,9 @@ impl Door {
 
 type Bots = HashMap<String, Arc<Telegram>>;
 
-/// Serves `/telegram/{name}` for those of `bots` whose updates are posted.
+/// Serves `/telegram/{name}` for those of `bots` that are in webhook mode.
 ///
-/// Bodies are bounded here, in size and in time.
+/// Limits the size of bodies and the time they take.
 pub fn webhook_routes(bots: impl IntoIterator<Item = Arc<Telegram>>) -> Router {
     let bots: Bots = bots.into_iter().map(|bot| (bot.channel().name().to_owned(), bot)).collect();
     Router::new().route("/telegram/{name}", routing::post(receive)).with_state(Arc::new(bots))
@@ -127,7 +127,7 @@ impl Telegram {
         StatusCode::OK.into_response()
     }
 
-    /// Has Telegram post updates until the run ends, and watches that it can.
+    /// Sets the webhook, accepts posts until the run ends, and checks that Telegram can reach the webhook.
     pub(crate) async fn listen(
         &self,
         webhook: &TelegramWebhook,
@@ -155,8 +155,8 @@ impl Telegram {
                     if is_ours { WATCH_EVERY } else { Duration::ZERO }
                 }
                 Err(error) => {
-                    let problem = if is_set { "Telegram cannot be asked" } else { "the webhook cannot be set" };
-                    tracing::warn!(channel = %self.channel, %error, "{problem}, trying again");
+                    let problem = if is_set { "the webhook cannot be queried" } else { "the webhook cannot be set" };
+                    tracing::warn!(channel = %self.channel, %error, "{problem}, retrying");
                     self.health.inbound_fails(format!("{problem}: {error}"));
                     if let Some(refusal) = error.refusal().filter(|refusal| refusal.is_about_token(true)) {
                         return Err(ChannelError::Unauthorized(refusal.to_string()).into());
@@ -180,16 +180,16 @@ impl Telegram {
         Ok(true)
     }
 
-    /// Asks Telegram how it gets on with us; whether it still posts to us.
+    /// Queries the webhook's status. `false` if the webhook no longer points to us.
     async fn watch_webhook(&self, webhook: &TelegramWebhook, since: Timestamp) -> Result<bool, ApiError> {
         let info: WebhookInfo = self.api.call(&GetWebhookInfo::new()).await?;
         self.health.outbound_works();
         if info.url != webhook.url.as_str() {
-            tracing::warn!(channel = %self.channel, "the webhook was changed by something else: it is set again");
+            tracing::warn!(channel = %self.channel, "another program changed the webhook, setting it again");
             return Ok(false);
         }
         let failed_at = info.last_error_date.map(|date| Timestamp::from_millis(date.saturating_mul(1000)));
-        // The platform's clock is not ours: an error of the last few seconds is a new one.
+        // Telegram's clock may differ from ours, so an error up to one interval older still counts as new.
         let is_new = failed_at.is_some_and(|at| at + WATCH_EVERY >= since);
         match info.last_error_message {
             Some(why) if is_new && info.pending_update_count > 0 => {

@@ -1,4 +1,4 @@
-//! Who a token belongs to.
+//! Checks which bot a token belongs to.
 
 use rejoinder_telegram::{CheckError, Posting, check, check_posting};
 use rejoinder_telegram_double::{Outage, TelegramDouble};

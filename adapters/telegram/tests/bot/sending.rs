@@ -1,4 +1,4 @@
-//! What people see.
+//! Messages as people see them.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use rejoinder_core::{Attachment, ChannelAdapter, FetchError};
@@ -36,7 +36,7 @@ async fn what_is_not_understood_is_sent_once_more_as_plain_text() {
     gateway.stop().await;
 }
 
-/// A13, A20: silence in a private chat has words.
+/// A13, A20: silence in a private chat produces a message.
 #[tokio::test]
 async fn a_silent_agent_is_spoken_for() {
     let telegram = TelegramDouble::start().await;
@@ -93,7 +93,7 @@ async fn what_may_have_arrived_is_sent_again_with_a_label() {
     gateway.stop().await;
 }
 
-/// H4: waiting out a limit shows nothing twice.
+/// H4: waiting for a limit to end duplicates no message.
 #[tokio::test]
 async fn a_limit_is_waited_out() {
     let telegram = TelegramDouble::start().await;
@@ -109,7 +109,7 @@ async fn a_limit_is_waited_out() {
     gateway.stop().await;
 }
 
-/// A18: nobody is there any more; it is a dead letter, and not tried again.
+/// A18: a message to a person who blocked the bot is a dead letter and not retried.
 #[tokio::test]
 async fn whoever_blocked_us_is_left_alone() {
     let telegram = TelegramDouble::start().await;
@@ -130,7 +130,7 @@ async fn whoever_blocked_us_is_left_alone() {
 async fn typing_is_shown_while_the_agent_is_at_work() {
     let telegram = TelegramDouble::start().await;
     let ada = telegram.person("Ada");
-    // Only a message ends a notice that is shown, and not a draft's last edit.
+    // Only a new message ends a typing notice; a draft's last edit does not.
     let bot = bot(TelegramSection { streaming: Streaming::Off, ..options(&telegram) });
     let gateway = Gateway::with(bot).await;
 
@@ -176,7 +176,7 @@ async fn a_file_that_came_in_is_sent_back_by_its_id() {
     gateway.stop().await;
 }
 
-/// K2: a file that is not taken is named, and the words are there in any case.
+/// K2: a rejected file is named, and the text arrives in any case.
 #[tokio::test]
 async fn a_file_that_telegram_cannot_fetch_is_linked() {
     let telegram = TelegramDouble::start().await;

@@ -1,4 +1,4 @@
-//! The text of a run that is still going on.
+//! Drafts: the text of a run in progress.
 
 use rejoinder_telegram::{Streaming, TelegramSection};
 use rejoinder_telegram_double::{ApiError, Fault, Person, TelegramDouble};
@@ -45,7 +45,7 @@ async fn a_draft_in_a_group_is_linked_to_what_it_answers() {
     gateway.stop().await;
 }
 
-/// The message was removed by somebody: the answer is one of its own.
+/// Somebody deleted the draft: the answer is a new message.
 #[tokio::test]
 async fn a_draft_that_is_gone_leaves_the_answer() {
     let telegram = TelegramDouble::start().await;

@@ -1,4 +1,4 @@
-//! The chat's socket and its page, on a real core and a real store.
+//! Tests of the chat's socket with the real core and a real store.
 
 mod support;
 
@@ -127,7 +127,7 @@ async fn a_pick_is_the_next_turn(#[case] choice: serde_json::Value) {
     assert_eq!((&turn["text"], &turn["shown"]["text"]), (&json!("That"), &json!("*That*")));
 }
 
-/// B14. In two windows as well, and after a reconnect.
+/// B14. Also with two windows, and after a reconnect.
 #[tokio::test]
 async fn a_question_is_answered_by_the_first_pick() {
     let chat = Chat::open().await;
@@ -173,7 +173,7 @@ async fn only_what_was_asked_can_be_picked(
     assert_eq!(page.hears("error").await["code"], code);
 }
 
-/// E3: whoever said it is told, and is not asked to try again; what is said next is answered.
+/// E3. The page is informed and not asked to retry; the next message is answered.
 #[tokio::test]
 async fn a_message_that_the_store_refuses_costs_itself_only() {
     let chat = Chat::refusing().await;

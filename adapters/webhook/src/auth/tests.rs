@@ -39,7 +39,7 @@ fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
     pairs.iter().map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap())).collect()
 }
 
-/// Signed with the specification's own library, for another body, key or time where a test wants it.
+/// Headers signed with the specification's own library.
 fn signed(secret: &str, id: &str, timestamp: i64, body: &[u8]) -> HeaderMap {
     let signature = Webhook::new(secret).unwrap().sign(id, timestamp, body).unwrap();
     headers(&[("webhook-id", id), ("webhook-timestamp", &timestamp.to_string()), ("webhook-signature", &signature)])
@@ -102,7 +102,7 @@ fn a_wrong_token_beside_a_right_signature_is_let_in() {
     assert_eq!(auth.signed(&headers, BODY, now()).unwrap(), Caller::Signature { id: Some(ID) });
 }
 
-/// The example of the reference libraries' own tests.
+/// The example from the reference libraries' tests.
 #[test]
 fn the_specifications_example_is_let_in() {
     let headers = headers(&[
@@ -119,7 +119,7 @@ fn the_specifications_example_is_let_in() {
 fn a_signature_over_another_body_is_refused() {
     let headers = signed(SIGNING_SECRET, ID, NOW, br#"{"message":"another"}"#);
 
-    assert_eq!(refusal(every_kind().signed(&headers, BODY, now())), "webhook-signature is not this body's");
+    assert_eq!(refusal(every_kind().signed(&headers, BODY, now())), "webhook-signature does not match the body");
 }
 
 /// M6.
@@ -164,7 +164,7 @@ fn a_request_with_one_part_missing_is_refused(#[case] name: &'static str) {
     assert_eq!(refusal(every_kind().signed(&headers, BODY, now())), format!("{name} is missing"));
 }
 
-/// M6: `{id}.{timestamp}.{body}` must not be cut at another place.
+/// M6: `{id}.{timestamp}.{body}` cannot be split at another place.
 #[test]
 fn a_signed_request_cannot_be_cut_anew() {
     let recorded = signed(SIGNING_SECRET, "msg_1", NOW - 3600, format!("{NOW}.hello").as_bytes());
@@ -184,7 +184,7 @@ fn a_sender_that_changes_its_key_signs_with_both() {
     assert!(every_kind().signed(&headers, BODY, now()).is_ok());
 }
 
-/// The example of GitHub's page "Validating webhook deliveries".
+/// The example from GitHub's page "Validating webhook deliveries".
 const HUB_SIGNATURE_OF_HELLO: &str = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
 
 #[test]

@@ -5,12 +5,12 @@ use serde_json::error::Category;
 
 use super::{Message, Problem, invalid};
 
-/// Reads an object. Fields that are not known are let pass.
+/// Reads an object. Unknown fields are ignored.
 ///
 /// # Errors
 /// 400 with line and column when it is not JSON, 422 with the field when a value is of the wrong type.
 pub(super) fn read(content: &str) -> Result<Message, Problem> {
-    // A derived reader takes a list for an object, by position.
+    // serde would read the fields of an object from a list, by position.
     if content.trim_start().starts_with('[') {
         serde_json::from_str::<serde::de::IgnoredAny>(content).map_err(|error| not_json(&error))?;
         return Err(Problem::new(
@@ -31,7 +31,7 @@ fn not_json(error: &serde_json::Error) -> Problem {
         .at(error.line(), error.column())
 }
 
-/// Reads it once more, slowly, to say which field it is.
+/// Reads the body again, more slowly, to name the wrong field.
 fn wrong_type(content: &str, error: &serde_json::Error) -> Problem {
     let mut reader = serde_json::Deserializer::from_str(content);
     let path = serde_path_to_error::deserialize::<_, Message>(&mut reader).err().map(|error| error.path().to_string());

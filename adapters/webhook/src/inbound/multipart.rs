@@ -1,16 +1,15 @@
-//! `multipart/form-data` bodies (RFC 7578), as Apple Shortcuts sends a form. Fields are taken; files are
-//! not, for a message holds addresses of files.
+//! `multipart/form-data` bodies (RFC 7578), which Apple Shortcuts sends for forms. Files are refused: a message
+//! holds the URLs of files.
 
 use axum::http::StatusCode;
 
 use super::{Message, Problem, invalid};
 use crate::quoted::parameter;
 
-/// Reads a form with the fields of the JSON body; `attachments` may stand in it several times, each an
-/// address.
+/// Reads a form with the same fields as the JSON body. `attachments` may appear several times, each with one URL.
 ///
 /// # Errors
-/// When it is no form of ours.
+/// When the form is malformed, contains a file, or has a field that is repeated or exceeds the limits.
 pub(super) fn read(content: &str, boundary: &str) -> Result<Message, Problem> {
     let delimiter = format!("\r\n--{boundary}");
     let mut rest = match content.strip_prefix(&delimiter[2..]) {
@@ -36,7 +35,7 @@ fn take(message: &mut Message, headers: &str, value: &str) -> Result<(), Problem
     let disposition = disposition.ok_or_else(broken)?;
     let name = parameter(disposition, "name").ok_or_else(broken)?;
     if parameter(disposition, "filename").is_some() && name != "message" {
-        return Err(invalid("is a file: files are named by their address, in `attachments`", name));
+        return Err(invalid("is a file: send files as URLs in `attachments`", name));
     }
     message.take(name, value.to_owned())
 }

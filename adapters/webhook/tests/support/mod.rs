@@ -38,7 +38,7 @@ pub(crate) const CALLBACK_SECRET: &str = "whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4
 pub(crate) const HUB_SECRET: &str = "everybody knows";
 pub(crate) const BODY_LIMIT: usize = 4096;
 
-/// Does what it is told: `say …`, `react …`, `stay silent`, `wait for me`, `count`.
+/// Obeys commands: `say …`, `react …`, `stay silent`, `wait for me`, `count`.
 fn agent(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
     let (gate, runs) = (gate.clone(), AtomicU32::new(0));
     ScriptedAgent::new(clock, move |turn| {
@@ -54,7 +54,6 @@ fn agent(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
     })
 }
 
-/// The gateway.
 pub(crate) struct Hook {
     pub(crate) address: SocketAddr,
     pub(crate) client: Client,
@@ -76,7 +75,7 @@ impl Hook {
         Self::with(None, setup()).await
     }
 
-    /// One whose store refuses the first thing that is said.
+    /// A gateway whose store refuses the first message text.
     pub(crate) async fn refusing() -> Self {
         Self::with(None, setup().refusing(Refuses::Words)).await
     }
@@ -114,13 +113,13 @@ impl Hook {
         Self { address, client, hang_up, gateway }
     }
 
-    /// The gateway is stopped, and started again without this hook.
+    /// Restarts the gateway without this hook.
     pub(crate) async fn is_removed(&mut self) {
         self.gateway.loses_its_channel().await;
         self.address = serve(rejoinder_webhook::router([], former(&self.gateway))).await;
     }
 
-    /// An address of before, as it reads now.
+    /// A result's URL from before the restart, with the new address.
     pub(crate) fn now_at(&self, url: &str) -> String {
         let path = url.find("/hooks/").expect("the address of a hook");
         format!("http://{}{}", self.address, &url[path..])
@@ -136,7 +135,7 @@ impl Hook {
         self.bare_post().bearer_auth(TOKEN)
     }
 
-    /// A post to the hook, signed as Standard Webhooks has it.
+    /// A post to the hook, with a Standard Webhooks signature.
     pub(crate) fn signed(&self, secret: &str, id: &str, body: &str) -> RequestBuilder {
         let seconds = rejoinder_core::Clock::now(&SystemClock).as_millis() / 1000;
         let signature = Webhook::new(secret).expect("a key").sign(id, seconds, body.as_bytes()).expect("text");
@@ -159,7 +158,7 @@ impl Hook {
         Answered::of(request.send().await.expect("an answer")).await
     }
 
-    /// Writes a whole request, and closes the connection without reading an answer.
+    /// Writes a whole request, and closes the connection without reading the response.
     pub(crate) async fn ask_and_hang_up(&self, key: &str, text: &str) {
         let mut connection = TcpStream::connect(self.address).await.expect("a listener");
         let request = format!(
@@ -193,7 +192,7 @@ impl Hook {
         self.gateway.ends(Duration::from_secs(5)).await;
     }
 
-    /// Stops the gateway; nothing is owed, and nothing waits to be sent.
+    /// Stops the gateway, and checks that nothing is owed and nothing waits to be sent.
     pub(crate) async fn stop(self) {
         self.gateway.stop().await;
     }
@@ -217,7 +216,7 @@ pub(crate) fn hub_signature(body: &str) -> String {
     format!("sha256={}", hex::encode(key.chain_update(body).finalize().into_bytes()))
 }
 
-/// A response, or a request that was posted to a callback.
+/// A response, or a post to a callback.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) status: StatusCode,
@@ -236,23 +235,23 @@ impl Answered {
         value.to_str().expect("text")
     }
 
-    /// Checks it with the specification's own library.
+    /// Verifies the signature with the specification's own library.
     pub(crate) fn assert_signed(&self, secret: &str) {
         Webhook::new(secret)
             .expect("a key")
             .verify(self.body.as_bytes(), &self.headers)
-            .expect("a signature that holds");
+            .expect("a signature that is valid");
     }
 }
 
-/// Somebody's server that a callback is posted to.
+/// A server that receives callbacks.
 pub(crate) struct Receiver {
     address: SocketAddr,
     posted: mpsc::UnboundedReceiver<Answered>,
 }
 
 impl Receiver {
-    /// Answers with `statuses`, one after the other.
+    /// Responds with `statuses`, one after the other.
     pub(crate) async fn answering(statuses: &'static [u16]) -> Self {
         let (sender, posted) = mpsc::unbounded_channel();
         let statuses = Arc::new(Mutex::new(statuses.iter()));

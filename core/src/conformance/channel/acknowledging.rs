@@ -1,4 +1,4 @@
-//! Nothing is acknowledged before it is accepted.
+//! The check that no event is acknowledged before it is accepted.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -11,10 +11,10 @@ use super::{
 };
 use crate::conformance::layered::{Layered, Nothing};
 
-/// Until the store takes an event, its platform is not told that it was taken.
+/// The adapter acknowledges an event to its platform only after the store has accepted it.
 ///
 /// # Panics
-/// When it does not hold.
+/// When the check fails.
 pub async fn nothing_is_acknowledged_before_it_is_accepted(double: &dyn PlatformDouble) {
     let door = Arc::new(Door::default());
     let store = Layered { layer: Arc::clone(&door), store: Arc::new(Nothing) };
@@ -22,10 +22,10 @@ pub async fn nothing_is_acknowledged_before_it_is_accepted(double: &dyn Platform
     let payload = double.fresh_payload();
 
     double.brings(payload.clone()).await;
-    until("the event is brought to the store", async || door.knocks.load(Ordering::SeqCst) > 0).await;
-    assert!(!double.is_acknowledged(&payload).await, "it was acknowledged, and not accepted");
+    until("the event reaches the store", async || door.knocks.load(Ordering::SeqCst) > 0).await;
+    assert!(!double.is_acknowledged(&payload).await, "it was acknowledged but not accepted");
     door.is_open.store(true, Ordering::SeqCst);
     until("the event is acknowledged", async || double.is_acknowledged(&payload).await).await;
-    assert!(!door.taken().is_empty(), "it was acknowledged, and not accepted");
+    assert!(!door.taken().is_empty(), "it was acknowledged but not accepted");
     engine.stop(Duration::ZERO).await;
 }

@@ -1,4 +1,4 @@
-//! A gateway whose store is a door, for checks of what comes in.
+//! A gateway whose store opens and closes on demand, for checks of inbound events.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -26,10 +26,10 @@ use crate::{
     },
 };
 
-/// How long to wait for what must come.
+/// How long to wait for a condition before the check fails.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A gateway with the double's adapter, no agent, and this store.
+/// Starts a gateway with the double's adapter, no agent, and `store`.
 pub(super) async fn gateway(double: &dyn PlatformDouble, store: Arc<dyn Store>) -> Engine {
     let parts = Parts {
         store,
@@ -49,20 +49,20 @@ pub(super) async fn gateway(double: &dyn PlatformDouble, store: Arc<dyn Store>) 
             min_attempts: 1,
         },
     };
-    Engine::start(parts).await.expect("an empty store can be read")
+    Engine::start(parts).await.expect("the engine starts on an empty store")
 }
 
-/// Waits until something holds.
+/// Waits until `holds` returns true.
 pub(super) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
     let waiting = async {
         while !holds().await {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "in vain: {what}");
+    assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "waited in vain: {what}");
 }
 
-/// Lets events in when it is open, and remembers them.
+/// A store layer that accepts and records events while it is open, and rejects them while it is closed.
 #[derive(Default)]
 pub(super) struct Door {
     pub(super) is_open: AtomicBool,
@@ -71,7 +71,7 @@ pub(super) struct Door {
 }
 
 impl Door {
-    /// What it has taken so far, in order.
+    /// The events accepted so far, in order.
     pub(super) fn taken(&self) -> Vec<Arc<InboundEvent>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

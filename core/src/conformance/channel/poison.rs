@@ -1,4 +1,4 @@
-//! An event that the store refuses costs nobody else anything.
+//! The check that an event which the store rejects does not block others.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -17,11 +17,11 @@ use crate::{
     model::event::EventKind,
 };
 
-/// An event that the store will not take is acknowledged all the same: what comes after it is taken in. Its payload is
-/// kept, under its key.
+/// An event that the store rejects is acknowledged, and the next event is accepted. Its payload is stored under its key,
+/// without its text.
 ///
 /// # Panics
-/// When it does not hold.
+/// When the check fails.
 pub async fn a_poison_event_costs_itself_only(double: &dyn PlatformDouble) {
     let door = Arc::new(Door::default());
     door.is_open.store(true, Ordering::SeqCst);
@@ -31,7 +31,7 @@ pub async fn a_poison_event_costs_itself_only(double: &dyn PlatformDouble) {
 
     let poison = double.fresh_payload();
     double.brings(poison.clone()).await;
-    until("the event is brought to the store", async || store.layer.refused() > 0).await;
+    until("the event reaches the store", async || store.layer.refused() > 0).await;
     until("the event is acknowledged", async || double.is_acknowledged(&poison).await).await;
     let next = double.fresh_payload();
     double.brings(next.clone()).await;
@@ -42,6 +42,6 @@ pub async fn a_poison_event_costs_itself_only(double: &dyn PlatformDouble) {
         taken.iter().any(|event| event.kind == EventKind::Other && event.text.is_empty() && !event.raw.is_empty()),
         "the payload is kept: {taken:#?}"
     );
-    assert!(taken.iter().any(|event| !event.text.is_empty()), "what comes after it is taken in: {taken:#?}");
+    assert!(taken.iter().any(|event| !event.text.is_empty()), "the next event is accepted: {taken:#?}");
     engine.stop(Duration::ZERO).await;
 }

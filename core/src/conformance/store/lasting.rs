@@ -1,4 +1,4 @@
-//! What outlives the process.
+//! The check of what outlives the process.
 
 use rejoinder_guard::Event;
 

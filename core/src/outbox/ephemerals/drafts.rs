@@ -1,7 +1,7 @@
-//! Drafts: what a run has written so far, shown while it goes on.
+//! Drafts: the text of a run, shown while the run is in flight.
 //!
 //! Where drafts are messages, the first one is a delivery like any other: it has a row before its first byte, and
-//! the guard knows what became of it. What follows changes its message, and is dropped when it cannot go at once.
+//! the guard knows its state. Later drafts edit its message, and are dropped if they cannot be sent at once.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,17 +25,17 @@ use crate::{
     seen,
 };
 
-/// The longest pause between two first drafts that did not go out.
+/// The longest pause between two first drafts that were not sent.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// Shows what a run has written so far. Made when a run starts, ended before its signal is claimed.
+/// Shows the drafts of one run. Made when the run starts, ended before its signal is claimed.
 pub(crate) struct Drafting {
     ephemerals: Arc<Ephemerals>,
-    /// The least time between two drafts; `None` where there are none.
+    /// The minimum time between two drafts; `None` where the platform has none.
     interval: Option<Duration>,
-    /// The end of the run: no draft begins after it.
+    /// Cancelled when the run ends or drafts pause: no draft is sent after that.
     stop: CancellationToken,
-    /// Whether the drafts of this platform are messages.
+    /// Whether drafts are messages on this platform.
     are_messages: bool,
     shim: Shim,
     text: Arc<DraftText>,
@@ -43,12 +43,12 @@ pub(crate) struct Drafting {
     is_paused: bool,
 }
 
-/// What became of a draft.
+/// The result of showing a draft.
 enum Drafted {
     Shown,
-    /// The first one is on its way as a delivery.
+    /// The first draft was claimed as a delivery.
     Claimed,
-    /// There is no place for it now: the next change of the turn may bring one.
+    /// There is no place for it now; the next change of the turn may bring one.
     Waits,
     NotShown,
 }
@@ -67,7 +67,7 @@ impl Drafting {
         }
     }
 
-    /// Takes in more text of the run on `turn`.
+    /// Adds more text of the run on `turn`.
     pub(crate) fn add(&mut self, turn: &TurnRecord, delta: &str) {
         let Some(interval) = self.interval else { return };
         let taken_back = self.shim.taken_back();
@@ -90,30 +90,30 @@ impl Drafting {
         }
     }
 
-    /// Takes in all the text of the run so far, in the place of what came before.
+    /// Replaces all text of the run so far with `text`.
     pub(crate) fn rewrite(&mut self, turn: &TurnRecord, text: &str) {
         self.shim = Shim::default();
         self.text.add("", true);
         self.add(turn, text);
     }
 
-    /// Shows no more drafts. One that is on its way arrives before this returns.
+    /// Stops showing drafts. Waits for one that is in flight.
     pub(crate) async fn pause(&mut self) {
         self.is_paused = true;
         self.stop.cancel();
         if let Some(task) = self.task.take() {
-            // A draft that panicked is not worth more than the log line it has written.
+            // A panic of the task is ignored: the panic hook has logged it.
             let _ = task.await;
         }
     }
 
-    /// Shows drafts again after a pause, from the next text on.
+    /// Shows drafts again, from the next text on.
     pub(crate) fn resume(&mut self, stop: &CancellationToken) {
         self.is_paused = false;
         self.stop = stop.child_token();
     }
 
-    /// Ends it, as [`pause`](Self::pause) does.
+    /// Stops for good; see [`pause`](Self::pause).
     pub(crate) async fn end(mut self) {
         self.pause().await;
     }
@@ -139,7 +139,7 @@ impl Showing {
         drafts.end(self.turn.id);
     }
 
-    /// Shows the text whenever there is more of it, until the run ends.
+    /// Shows the text whenever it has changed, until the run ends.
     async fn show_all(&mut self) {
         let mut not_sent = LEAST_PAUSE;
         let mut is_claimed = false;
@@ -151,7 +151,7 @@ impl Showing {
             }
             let text = self.text.get();
             if text == shown || !self.is_visible(&text) {
-                // Another change of the turn is no news to the person, and an empty message none either.
+                // Woken by a change of the turn without new text, or by text that shows nothing.
                 continue;
             }
             let drafted = if self.are_messages { self.show_message(&text).await } else { self.show_text(&text).await };
@@ -162,13 +162,13 @@ impl Showing {
                 }
                 Drafted::Waits => LEAST_PAUSE,
                 Drafted::Claimed if std::mem::replace(&mut is_claimed, true) => {
-                    // The one before was not taken.
+                    // An earlier first draft was claimed and not sent.
                     not_sent = (not_sent * 2).min(MAX_PAUSE);
                     not_sent.max(self.interval)
                 }
                 Drafted::Claimed => self.interval,
                 Drafted::NotShown => {
-                    // The latest text is tried again, also when no more comes.
+                    // Retries with the latest text, even if no more comes.
                     self.text.notify();
                     self.interval.max(LEAST_PAUSE)
                 }
@@ -180,17 +180,17 @@ impl Showing {
         }
     }
 
-    /// Whether a person would see anything of a draft with this text.
+    /// Whether the platform would show anything of a draft with this text.
     fn is_visible(&self, text: &str) -> bool {
         let channel = self.ephemerals.channels.get(&self.turn.event.conversation.channel).map(AsRef::as_ref);
         let draft = self.turn.obligation.clear_draft(text);
         draft.is_some_and(|draft| seen::shows_anything(&draft.get().text, channel))
     }
 
-    /// Shows a draft where it is a message.
+    /// Shows a draft on a platform where drafts are messages.
     async fn show_message(&mut self, text: &str) -> Drafted {
         if !matches!(self.turn.obligation.draft_place(), DraftPlace::Message(_)) {
-            // The first draft may have arrived meanwhile, or a deferral.
+            // The first draft or a deferral may have been delivered meanwhile.
             match self.ephemerals.ledger.turn(self.turn.id).await {
                 Ok(stored) => self.turn = stored,
                 Err(_) => return Drafted::NotShown,
@@ -206,14 +206,14 @@ impl Showing {
         self.show_draft(&draft, Some(message)).await
     }
 
-    /// Has the first draft delivered.
+    /// Claims the first draft as a delivery.
     async fn claim_message(&mut self, text: &str) -> Drafted {
         let event = Event::Draft { text: text.to_owned() };
         let drafted = match self.ephemerals.ledger.decide(&mut self.turn, event, Trigger::Event).await {
             Ok(_) if self.turn.obligation.is_draft_wanted() => Drafted::Claimed,
             Ok(_) => Drafted::Waits,
             Err(error) => {
-                debug!(turn = %self.turn.id, %error, "a draft cannot be stored");
+                debug!(turn = %self.turn.id, %error, "cannot store a draft");
                 Drafted::NotShown
             }
         };
@@ -221,7 +221,7 @@ impl Showing {
         drafted
     }
 
-    /// Shows a draft where it is no message.
+    /// Shows a draft on a platform where drafts are not messages.
     async fn show_text(&self, text: &str) -> Drafted {
         match self.turn.obligation.clear_draft(text) {
             Some(draft) => self.show_draft(&draft, None).await,

@@ -12,10 +12,10 @@ use crate::model::{
     turn::TurnRecord,
 };
 
-/// An answer that comes sooner needs no notice that somebody is typing, and does not wait for one.
+/// The delay before the first notice: a faster answer needs none, and must not wait for one.
 const TYPING_AFTER: Duration = Duration::from_millis(200);
 
-/// A typing notice, shown and renewed until it is ended.
+/// A typing notice that is renewed until it is ended.
 pub(crate) struct Typing {
     ephemerals: Arc<Ephemerals>,
     ended: CancellationToken,
@@ -51,7 +51,7 @@ impl Typing {
         Self { ephemerals: Arc::clone(ephemerals), ended, task }
     }
 
-    /// Ends it. The platform knows when this returns, or is too slow to wait for.
+    /// Ends the notice and waits until the platform was notified, for up to [`TIMEOUT`].
     pub(crate) async fn end(self) {
         self.ended.cancel();
         tokio::select! {

@@ -1,4 +1,4 @@
-//! Somebody who is asked, for tests, and what comes of it.
+//! Scripted answers for tests of `init`, and helpers that read what it writes.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use url::Url;
 use super::{Choice, configuration};
 use crate::console::{ask::Ask, failure::Failure};
 
-/// Somebody who answers as was written down before.
+/// Gives prepared answers in order, and records what it was asked and told.
 #[derive(Default)]
 pub(crate) struct Script {
     answers: VecDeque<String>,
@@ -32,7 +32,7 @@ impl Ask for Script {
 
     fn line_or_nothing(&mut self, question: &str) -> Result<String, Failure> {
         self.say(question)?;
-        Ok(self.answers.pop_front().unwrap_or_else(|| panic!("nothing is left to answer: {}", self.told)))
+        Ok(self.answers.pop_front().unwrap_or_else(|| panic!("the script has no answer left: {}", self.told)))
     }
 
     fn secret_or_nothing(&mut self, question: &str) -> Result<SecretString, Failure> {
@@ -40,13 +40,13 @@ impl Ask for Script {
     }
 }
 
-/// Where nobody is.
+/// The URL of a port where nothing listens.
 pub(crate) async fn nowhere() -> Url {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     format!("http://{}", listener.local_addr().unwrap()).parse().unwrap()
 }
 
-/// What the gateway reads of a section, where SOME_TOKEN is `token`.
+/// Loads a written section, with `token` in the variable SOME_TOKEN.
 pub(crate) fn read(section: &str, token: &str) -> Config {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rejoinder.toml");

@@ -22,10 +22,10 @@ use crate::{
 const TOKEN: &str = "MTIz.abc_DEF.g-1";
 const REVOKED: &str = "MTIz.abc_DEF.g-0";
 
-/// The flag of an application in few servers that may read what is said there.
+/// The flag `GATEWAY_MESSAGE_CONTENT_LIMITED`: an application in few servers that may read messages there.
 const READS_CONTENT: u64 = 1 << 19;
 
-/// A Discord with this one application; its address.
+/// Starts a fake Discord with one application, and returns its URL.
 async fn discord(flags: u64) -> Url {
     let answer = async move |uri: Uri, headers: HeaderMap| {
         if headers.get("authorization").is_none_or(|token| token != &format!("Bot {TOKEN}")) {
@@ -54,7 +54,7 @@ fn arguments(api_url: Url) -> Given<'static> {
     Given { platform: &BOTS, token_env: None, token_file: None, allow: Vec::new(), api_url: Some(api_url) }
 }
 
-/// What the gateway reads of what was written.
+/// Loads the section that was written.
 fn loaded(bot: &Connected<'_>, token: &str) -> Config {
     read(&bot.section().unwrap(), token)
 }
@@ -107,7 +107,7 @@ async fn a_wrong_token_is_said_and_asked_for_again() {
 
     assert!(script.told.contains("This does not look like a bot's token"), "{}", script.told);
     assert!(script.told.contains("Discord does not know this token. Nothing was written"), "{}", script.told);
-    assert!(script.told.contains("Ada! is neither an id nor a username of Discord's."), "{}", script.told);
+    assert!(script.told.contains("Ada! is not an id or username on Discord."), "{}", script.told);
     assert!(bot.profile.is_ok() && !script.told.contains(REVOKED), "{}", script.told);
 }
 
@@ -174,7 +174,7 @@ async fn what_belongs_to_no_bot_or_to_nobody_is_a_wrong_call() {
 
     for arguments in [none, nobody] {
         let Err(Failure::Usage(what)) = arguments.connect().await else { panic!("it is a wrong call") };
-        assert!(what.contains("--discord-token-env") || what.contains("of Discord's"), "{what}");
+        assert!(what.contains("--discord-token-env") || what.contains("on Discord"), "{what}");
     }
 }
 
@@ -240,5 +240,5 @@ fn who_may_write_and_what_is_read_is_remarked_on() {
     assert!(said("")[0].contains("channels.discord.main.allow_from"));
     assert!(said("allow_from = [42]").is_empty());
     let wordless = said("allow_from = [42]\nauto_thread = true\nmessage_content = false");
-    assert!(wordless[0].contains("only what mentions it"), "{wordless:?}");
+    assert!(wordless[0].contains("only messages that mention it"), "{wordless:?}");
 }

@@ -1,4 +1,4 @@
-//! What `rejoinder init` asks of an account on a Matrix homeserver.
+//! How `rejoinder init` asks for a Matrix account, checks it and writes its section.
 
 use std::{
     fmt::Write as _,
@@ -24,7 +24,6 @@ use crate::{
     platforms::{Account, CheckError, Setup},
 };
 
-/// What is asked of an account.
 pub(super) struct Accounts;
 
 impl Setup for Accounts {
@@ -35,28 +34,28 @@ impl Setup for Accounts {
         let of_user = |name, value, help| option(name, value, help).requires(USER);
         let file = |name, help| of_user(name, "FILE", help).value_parser(value_parser!(PathBuf));
         vec![
-            option(USER, "ID", "A Matrix account's whole user id, such as @agent:example.org"),
-            of_user(HOMESERVER, "URL", "Where the account's homeserver is, when its server does not say")
+            option(USER, "ID", "Full user id of a Matrix account, such as @agent:example.org"),
+            of_user(HOMESERVER, "URL", "URL of the account's homeserver, if its server does not announce it")
                 .value_parser(value_parser!(Url)),
-            of_user(PASSWORD_ENV, "NAME", "The environment variable that holds the account's password")
+            of_user(PASSWORD_ENV, "NAME", "Environment variable that holds the account's password")
                 .conflicts_with_all([PASSWORD_FILE, TOKEN_ENV, TOKEN_FILE]),
-            file(PASSWORD_FILE, "The file that holds the account's password")
+            file(PASSWORD_FILE, "File that holds the account's password")
                 .conflicts_with_all([TOKEN_ENV, TOKEN_FILE]),
             of_user(
                 TOKEN_ENV,
                 "NAME",
-                "The environment variable that holds the access token of a device of its own, in place of the password",
+                "Environment variable that holds an access token instead of the password; nothing else may use its device",
             )
             .conflicts_with(TOKEN_FILE),
-            file(TOKEN_FILE, "The file that holds the access token"),
+            file(TOKEN_FILE, "File that holds the access token"),
             of_user(
                 RECOVERY_KEY_ENV,
                 "NAME",
-                "The environment variable that holds the key or the passphrase of the account's recovery",
+                "Environment variable that holds the account's recovery key or passphrase",
             )
             .conflicts_with(RECOVERY_KEY_FILE),
-            file(RECOVERY_KEY_FILE, "The file that holds the key or the passphrase of the account's recovery"),
-            of_user(ALLOW, "ID", "Who may write to the account, by user id; can be repeated").action(ArgAction::Append),
+            file(RECOVERY_KEY_FILE, "File that holds the account's recovery key or passphrase"),
+            of_user(ALLOW, "ID", "User id of a person who may write to it; can be repeated").action(ArgAction::Append),
         ]
     }
 
@@ -88,7 +87,7 @@ const RECOVERY_KEY_ENV: &str = "matrix-recovery-key-env";
 const RECOVERY_KEY_FILE: &str = "matrix-recovery-key-file";
 const ALLOW: &str = "matrix-allow";
 
-/// What the command line says of an account.
+/// The options about an account.
 #[derive(Debug, Default)]
 pub(super) struct Given {
     pub(super) user: Option<String>,
@@ -102,7 +101,7 @@ pub(super) struct Given {
     pub(super) allow: Vec<String>,
 }
 
-/// What the account is proved with.
+/// The credential of the account: a password or an access token.
 #[derive(Debug)]
 struct Proof {
     place: SecretPlace,
@@ -110,32 +109,32 @@ struct Proof {
 }
 
 impl Proof {
-    /// As people call it.
+    /// Its name for people.
     const fn name(&self) -> &'static str {
         if self.is_token { "access token" } else { "password" }
     }
 
-    /// As the configuration calls it.
+    /// Its key in the configuration.
     const fn key(&self) -> &'static str {
         if self.is_token { "access_token" } else { "password" }
     }
 }
 
-/// An account that is to be written into the configuration.
+/// An account to write into the configuration.
 pub(super) struct Connected {
     homeserver: Url,
     user: String,
     proof: Proof,
     recovery_key: Option<SecretPlace>,
     allow: Vec<String>,
-    /// Who it is, or why that is not known.
+    /// Its profile, or why it was not checked.
     account: Result<AccountProfile, String>,
 }
 
-/// What came of a proof.
+/// The result of checking a credential.
 enum Checked {
     Known(AccountProfile),
-    /// It may be right: why nothing is known of it.
+    /// The credential could not be checked. Holds the reason.
     Unsure(String),
     Wrong(String),
 }
@@ -157,10 +156,10 @@ impl Given {
         }
     }
 
-    /// The account that the command line names.
+    /// The account that the command line names, if any.
     ///
     /// # Errors
-    /// When the homeserver does not accept it.
+    /// When the options are wrong, or the homeserver rejects the account.
     pub(super) async fn connect(&self) -> Result<Option<Connected>, Failure> {
         let Some(user) = &self.user else { return Ok(None) };
         if !MatrixSection::is_user(user) {
@@ -175,7 +174,7 @@ impl Given {
             (Some(place), _) => Proof { place, is_token: false },
             (None, Some(place)) => Proof { place, is_token: true },
             (None, None) => {
-                let what = "how is the account proved? Say --matrix-password-env, or one of the others of its kind";
+                let what = "the account's password is missing: pass --matrix-password-env, --matrix-password-file or a --matrix-token option";
                 return Err(Failure::Usage(what.to_owned()));
             }
         };
@@ -193,7 +192,7 @@ impl Given {
         Ok(Some(Connected { homeserver, user, proof, recovery_key, allow, account }))
     }
 
-    /// Asks for an account. What is typed in will be kept in `data_dir`.
+    /// Asks for an account. Typed secrets will be kept in `data_dir`.
     pub(super) async fn interview(&self, asked: &mut dyn Ask, data_dir: &Path) -> Result<Option<Connected>, Failure> {
         let Some(user) = ask_user(asked)? else { return Ok(None) };
         let homeserver = match &self.homeserver {
@@ -206,7 +205,7 @@ impl Given {
                 Checked::Known(account) => break (proof, Ok(account)),
                 Checked::Wrong(why) => asked.say(&format!("{}. Nothing was written yet.", capital(&why)))?,
                 Checked::Unsure(why) => {
-                    let options = ["try again", "write it all the same", "leave Matrix out"].map(str::to_owned);
+                    let options = ["try again", "write it anyway", "skip Matrix"].map(str::to_owned);
                     match asked.pick(&format!("{}, so the account was not checked.", capital(&why)), &options)? {
                         0 => {}
                         1 => break (proof, Err(why)),
@@ -218,7 +217,7 @@ impl Given {
         if let Ok(account) = &account {
             asked.say(&format!("This is {}.", introduction(account)))?;
         }
-        let question = "The key or the passphrase of its recovery, with which it reads what was encrypted before \
+        let question = "Its recovery key or passphrase, which lets it read older encrypted messages \
                         (not shown; empty: none):";
         let key = asked.secret_or_nothing(question)?;
         let recovery_key =
@@ -228,13 +227,13 @@ impl Given {
     }
 }
 
-/// What is said of a user id that is none.
-const IS_NO_USER: &str = "is no user id such as @ada:example.org";
+/// The rest of an error that begins with an invalid user id.
+const IS_NO_USER: &str = "is not a user id such as @ada:example.org";
 
-/// `None`: no account.
+/// `None` if the operator wants no account.
 fn ask_user(asked: &mut dyn Ask) -> Result<Option<String>, Failure> {
     loop {
-        let answer = asked.line_or_nothing("A Matrix account for the agent (@name:server; empty: none):")?;
+        let answer = asked.line_or_nothing("User id of a Matrix account for the agent (@name:server; empty: none):")?;
         if answer.is_empty() {
             return Ok(None);
         }
@@ -254,30 +253,30 @@ fn ask_homeserver(asked: &mut dyn Ask, usual: Url) -> Result<Url, Failure> {
         }
         match answer.parse::<Url>() {
             Ok(url) if matches!(url.scheme(), "http" | "https") => return Ok(url),
-            _ => asked.say("That is no address that begins with http:// or https://.")?,
+            _ => asked.say("That is not a URL that begins with http:// or https://.")?,
         }
     }
 }
 
-/// `None`: no account.
+/// `None` if the operator wants no account.
 fn ask_proof(asked: &mut dyn Ask, data_dir: &Path) -> Result<Option<Proof>, Failure> {
     let typed = |secret, is_token: bool| {
         let file = if is_token { "matrix-main-access-token" } else { "matrix-main-password" };
         Proof { place: SecretPlace::Typed(secret, data_dir.join(file)), is_token }
     };
-    let password = asked.secret_or_nothing("Its password (not shown; empty: it has an access token):")?;
+    let password = asked.secret_or_nothing("Its password (not shown; empty: use an access token):")?;
     if !is_empty(&password) {
         return Ok(Some(typed(password, false)));
     }
     let token = asked.secret_or_nothing(
-        "The access token of a device that nothing else uses (not shown; empty: no Matrix after all):",
+        "The access token of a device that nothing else uses (not shown; empty: no Matrix account):",
     )?;
     Ok((!is_empty(&token)).then(|| typed(token, true)))
 }
 
 fn ask_people(asked: &mut dyn Ask) -> Result<Vec<String>, Failure> {
     loop {
-        let question = "Who may write to it, and invite it? User ids, with blanks between (empty: nobody yet):";
+        let question = "Who may write to it and invite it? User ids, separated by spaces (empty: nobody yet):";
         let answer = asked.line_or_nothing(question)?;
         let people: Vec<String> =
             answer.split([' ', ',']).filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
@@ -288,10 +287,10 @@ fn ask_people(asked: &mut dyn Ask) -> Result<Vec<String>, Failure> {
     }
 }
 
-/// Where the homeserver of an account is: where its server says, or at the server itself.
+/// The homeserver of an account: the one that its server announces, else the server itself.
 async fn homeserver_of(user: &str) -> Result<Url, Failure> {
     let server = user.split_once(':').map_or(user, |(_, server)| server);
-    let http = client::http_client().context("cannot ask for the homeserver")?;
+    let http = client::http_client().context("cannot look up the homeserver")?;
     if let Some(url) = rejoinder_matrix::discover(&http, server).await {
         return Ok(url);
     }
@@ -307,7 +306,7 @@ async fn try_out(homeserver: &Url, user: &str, proof: &Proof) -> Result<Checked,
     let http = client::http_client().context("cannot ask the homeserver")?;
     Ok(match check(&http, homeserver, user, &login).await {
         Ok(account) if account.user != user => {
-            Checked::Wrong(format!("the {} is that of {}", proof.name(), printable(&account.user)))
+            Checked::Wrong(format!("the {} belongs to {}", proof.name(), printable(&account.user)))
         }
         Ok(account) => Checked::Known(account),
         Err(CheckError::Wrong(why)) => Checked::Wrong(why),
@@ -321,7 +320,7 @@ impl Connected {
         Ok(Account { section, farewell, secrets: std::iter::once(self.proof.place).chain(self.recovery_key).collect() })
     }
 
-    /// Its section of the configuration.
+    /// Its configuration section, as TOML.
     pub(super) fn section(&self) -> Result<String, Failure> {
         let mut text = "# A Matrix account: docs/matrix.md.\n[channels.matrix.main]\n".to_owned();
         let _ = writeln!(text, "homeserver = {}", toml_text(self.homeserver.as_str().trim_end_matches('/'))?);
@@ -333,14 +332,14 @@ impl Connected {
         let people = self.allow.iter().map(|entry| toml_text(entry)).collect::<Result<Vec<_>, _>>()?;
         let _ = writeln!(
             text,
-            "# Who may write to it, and invite it, by user id; \"*:example.org\" is all of a server.\n\
+            "# Who may write to it and invite it, by user id; \"*:example.org\" means everyone on a server.\n\
              allow_from = [{}]\n",
             people.join(", ")
         );
         Ok(text)
     }
 
-    /// What whoever wrote it should know.
+    /// What `init` prints about it at the end.
     pub(super) fn farewell(&self) -> String {
         let mut text = String::new();
         match &self.account {
@@ -348,7 +347,7 @@ impl Connected {
                 let _ = writeln!(text, "The Matrix account is {}.", introduction(account));
                 if let Some(device) = &account.device {
                     let device = printable(device);
-                    let _ = writeln!(text, "It will be device {device}: nothing else may use its access token.");
+                    let _ = writeln!(text, "It will use device {device}: nothing else may use its access token.");
                 }
             }
             Err(why) => {
@@ -362,7 +361,7 @@ impl Connected {
         text.push_str(if self.allow.is_empty() {
             "Nobody may write to it or invite it yet: put user ids into allow_from.\n"
         } else {
-            "Start a chat with it, or invite it into a room: it comes in by itself.\n"
+            "Start a chat with it, or invite it into a room: it joins by itself.\n"
         });
         text
     }

@@ -24,7 +24,7 @@ const USER: &str = "@agent:example.org";
 const PASSWORD: &str = "correct horse";
 const TOKEN: &str = "syt_sesame";
 
-/// A homeserver with this one account; its address.
+/// Starts a fake homeserver with one account, and returns its URL.
 async fn homeserver() -> Url {
     let answer = async |uri: Uri, headers: HeaderMap, body: String| {
         let refused = |code: &str| {
@@ -58,7 +58,7 @@ fn at(homeserver: Url) -> Given {
     Given { homeserver: Some(homeserver), ..Given::default() }
 }
 
-/// What is written of an account whose secrets are kept.
+/// Converts the account and writes its secrets to their files.
 fn kept(account: init::Connected) -> Account {
     let account = account.account().unwrap();
     account.secrets.iter().for_each(|secret| secret.keep().unwrap());
@@ -75,7 +75,7 @@ async fn a_password_that_is_typed_in_is_checked_and_kept_to_its_owner() {
     let account = kept(account);
 
     assert!(
-        script.told.contains("agent is no user id") && script.told.contains("nobody is no user id"),
+        script.told.contains("agent is not a user id") && script.told.contains("nobody is not a user id"),
         "{}",
         script.told
     );
@@ -110,7 +110,7 @@ async fn an_access_token_is_a_proof_too() {
     let (_, written) = config.channels.of::<MatrixSection>().next().unwrap();
     assert_eq!(written.access_token.as_ref().unwrap().get().expose_secret(), TOKEN);
     let farewell = account.farewell;
-    assert!(farewell.contains("It will be device OWN") && farewell.contains("Nobody may write"), "{farewell}");
+    assert!(farewell.contains("It will use device OWN") && farewell.contains("Nobody may write"), "{farewell}");
 }
 
 #[tokio::test]

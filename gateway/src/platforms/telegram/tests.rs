@@ -19,7 +19,7 @@ use crate::{
 
 const TOKEN: &str = "123456:abc_DEF-1";
 
-/// A Bot API with this one bot; its address.
+/// Starts a fake Bot API with one bot, and returns its URL.
 async fn telegram() -> Url {
     let get_me = async |uri: axum::http::Uri| {
         if uri.path() == format!("/bot{TOKEN}/GetMe") || uri.path() == format!("/bot{TOKEN}/getMe") {
@@ -43,7 +43,7 @@ fn arguments(api_url: Url) -> Given<'static> {
     Given { platform: &BOTS, token_env: None, token_file: None, allow: Vec::new(), api_url: Some(api_url) }
 }
 
-/// What the gateway reads of what was written.
+/// Loads the section that was written.
 fn loaded(bot: &Connected<'_>, token: &str) -> Config {
     read(&bot.section().unwrap(), token)
 }
@@ -91,7 +91,7 @@ async fn without_telegram_it_can_be_written_all_the_same() {
     let bot = arguments.interview(&mut script, data.path(), None).await.unwrap().unwrap();
 
     assert!(script.told.contains("Telegram cannot be reached"), "{}", script.told);
-    assert!(script.told.contains("a is neither an id nor a username"), "{}", script.told);
+    assert!(script.told.contains("a is not an id or username"), "{}", script.told);
     assert!(bot.farewell().contains("was not checked"), "{}", bot.farewell());
     assert!(!script.told.contains(TOKEN) && !bot.farewell().contains(TOKEN));
     let mut script = Script::of(&[TOKEN, "3"]);
@@ -262,7 +262,7 @@ fn who_may_write_and_where_posts_go_is_remarked_on() {
     let said = |more: &str| remarks(&config(&format!("[channels.telegram.main]\ntoken = \"1:a\"\n{more}")));
 
     assert!(said("")[0].contains("lets nobody in yet") && said("")[0].contains("channels.telegram.main.allow_from"));
-    assert!(said("dm_policy = \"open\"")[0].contains("whoever finds the bot"));
+    assert!(said("dm_policy = \"open\"")[0].contains("everyone who finds the bot"));
     assert!(said("allow_from = [42]").is_empty());
     let posted = |path: &str| {
         said(&format!("allow_from = [42]\nmode = \"webhook\"\nwebhook = {{ url = \"https://x.example{path}\" }}"))

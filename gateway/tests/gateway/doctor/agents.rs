@@ -1,4 +1,4 @@
-//! Agents: whether they can be reached, and have the model.
+//! Findings about agents: whether they can be reached, and have the model.
 
 use axum::{
     Json, Router,
@@ -13,7 +13,7 @@ use super::{Visit, folder, nobody};
 
 const KEY: &str = "sk-right";
 
-/// A server with these models, for whoever shows the key; its `base_url`.
+/// Starts a server with these models that requires the key; returns its `base_url`.
 async fn server(models: &'static [&'static str]) -> String {
     let answer = async |State(models): State<&'static [&'static str]>, uri: Uri, headers: HeaderMap| -> Response {
         if headers.get("authorization").is_none_or(|key| key != &format!("Bearer {KEY}")) {
@@ -36,7 +36,7 @@ async fn server(models: &'static [&'static str]) -> String {
     format!("http://{address}/v1")
 }
 
-/// What is found of an agent whose model is `llama3.1`.
+/// Runs the doctor for an agent whose model is `llama3.1`.
 async fn visit(base_url: &str, more: &str) -> Visit {
     let config = format!("[agents.main]\nkind = \"openai\"\nbase_url = \"{base_url}\"\nmodel = \"llama3.1\"\n{more}\n");
     Visit::to(folder(&config).await.path()).await
@@ -71,7 +71,7 @@ async fn a_key_that_is_refused_is_wrong_and_not_said() {
 
     assert_eq!((refused.code, missing.code), (Some(1), Some(1)));
     refused.must_find("agents.main", "wrong", &["refuses the key", "agents.main.api_key"]);
-    missing.must_find("agents.main", "wrong", &["wants a key", "agents.main.api_key"]);
+    missing.must_find("agents.main", "wrong", &["needs a key", "agents.main.api_key"]);
     assert!(!format!("{:?}", refused.findings).contains("sk-wrong"), "{:?}", refused.findings);
 }
 

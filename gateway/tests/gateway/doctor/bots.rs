@@ -1,4 +1,4 @@
-//! Accounts at Discord, Matrix and Telegram.
+//! Findings about accounts on Discord, Matrix and Telegram.
 
 #[cfg(feature = "discord")]
 mod discord {
@@ -223,8 +223,8 @@ mod telegram {
         let fails = visit(&telegram.url(), telegram.token(), &posted).await;
 
         before.must_find("telegram.main", "ok", &["no webhook is set yet"]);
-        idle.must_find("telegram.main", "ok", &[&url, "no update waits"]);
-        fails.must_find("telegram.main", "wrong", &["cannot reach", &url, "one update waits"]);
+        idle.must_find("telegram.main", "ok", &[&url, "no update is waiting"]);
+        fails.must_find("telegram.main", "wrong", &["cannot reach", &url, "one update is waiting"]);
         assert_eq!((before.code, idle.code, fails.code), (Some(0), Some(0), Some(1)));
     }
 

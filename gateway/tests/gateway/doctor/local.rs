@@ -1,4 +1,4 @@
-//! What is on this machine: configuration, data, database, gateway.
+//! Findings about this machine: configuration, data, database, gateway.
 
 use std::collections::BTreeMap;
 
@@ -20,8 +20,8 @@ async fn before_the_first_start_all_is_well_and_nothing_is_made() {
     assert_eq!(visit.code, Some(0));
     visit.must_find("config", "ok", &["rejoinder.toml"]);
     visit.must_find("data", "ok", &[]);
-    visit.must_find("database", "ok", &["not there yet"]);
-    visit.must_find("gateway", "ok", &["none runs", "is free"]);
+    visit.must_find("database", "ok", &["does not exist yet"]);
+    visit.must_find("gateway", "ok", &["not running", "is free"]);
     visit.must_find("agents.front-desk", "ok", &["rejoinder init"]);
     assert_eq!(folder.path().read_dir().unwrap().count(), 1);
 }
@@ -35,7 +35,7 @@ async fn beside_a_gateway_that_runs_all_is_well() {
 
     assert_eq!(visit.code, Some(0), "{:#?}", visit.findings);
     visit.must_find("config", "ok", &["REJOINDER__SERVER__LISTEN"]);
-    visit.must_find("database", "ok", &["a gateway works with it", "no turn is owed"]);
+    visit.must_find("database", "ok", &["a gateway uses it", "no turn is owed"]);
     visit.must_find("gateway", "ok", &[&gateway.address.to_string(), "ready"]);
     gateway.stopped().await;
 }
@@ -51,8 +51,8 @@ async fn what_a_gateway_left_is_read_and_stays_as_it_is() {
 
     let visit = Visit::with(data.path(), &[("REJOINDER__SERVER__LISTEN", "127.0.0.1:0")]).await;
 
-    visit.must_find("database", "ok", &["no gateway works with it"]);
-    visit.must_find("gateway", "ok", &["none runs"]);
+    visit.must_find("database", "ok", &["no gateway uses it"]);
+    visit.must_find("gateway", "ok", &["not running"]);
     assert_eq!(files(), before);
 }
 
@@ -108,7 +108,7 @@ async fn what_run_remarks_is_a_warning_and_nothing_more() {
 
     assert_eq!(visit.code, Some(0));
     visit.must_find("config", "warning", &["channels.webchat.main", "access = \"token\""]);
-    assert!(out.ends_with("Nothing is wrong; there is a warning.\n"), "{out}");
+    assert!(out.ends_with("Nothing is wrong; there is one warning.\n"), "{out}");
 }
 
 #[tokio::test]
@@ -120,7 +120,7 @@ async fn a_data_directory_that_is_none_is_wrong() {
     let below = Visit::with(folder.path(), &[("REJOINDER_DATA", "file/data")]).await;
 
     assert_eq!((file.code, below.code), (Some(1), Some(1)));
-    file.must_find("data", "wrong", &["is no directory", "--data"]);
+    file.must_find("data", "wrong", &["is not a directory", "--data"]);
     below.must_find("data", "wrong", &["file/data", "--data"]);
 }
 
@@ -137,7 +137,7 @@ async fn a_database_of_a_newer_version_is_wrong_and_a_broken_one_too() {
     connection.close().await.unwrap();
 
     let of_newer = Visit::to(folder.path()).await;
-    std::fs::write(&path, "this is no database, and long enough for nobody to take it for an empty one").unwrap();
+    std::fs::write(&path, "this is not a database, and it is too long to be taken for an empty database file").unwrap();
     let broken = Visit::to(folder.path()).await;
 
     assert_eq!((of_newer.code, broken.code), (Some(1), Some(1)));
@@ -156,10 +156,10 @@ async fn something_else_at_the_address_is_wrong() {
     let visit = Visit::with(folder.path(), &[("REJOINDER__SERVER__LISTEN", &address)]).await;
 
     assert_eq!(visit.code, Some(1));
-    visit.must_find("gateway", "wrong", &["something else", &address, "server.listen"]);
+    visit.must_find("gateway", "wrong", &["something other", &address, "server.listen"]);
 }
 
-/// Everybody is asked at once.
+/// All checks run at once.
 #[cfg(all(feature = "discord", feature = "telegram"))]
 #[tokio::test]
 async fn who_does_not_answer_is_not_waited_for() {
@@ -175,12 +175,12 @@ async fn who_does_not_answer_is_not_waited_for() {
 
     let variables = [("REJOINDER__SERVER__LISTEN", listen.as_str())];
     let visit = Visit::with(folder.path(), &variables);
-    let visit = tokio::time::timeout(crate::support::PATIENCE, visit).await.expect("it took as long as all of them");
+    let visit = tokio::time::timeout(crate::support::PATIENCE, visit).await.expect("the checks run at once");
 
     for about in ["agents.main", "discord.main", "telegram.main"] {
         visit.must_find(about, "wrong", &["cannot be reached", "does not answer"]);
     }
-    visit.must_find("gateway", "wrong", &["something else", &listen]);
+    visit.must_find("gateway", "wrong", &["something other", &listen]);
 }
 
 #[tokio::test]
@@ -190,7 +190,7 @@ async fn an_address_that_is_not_this_machines_is_wrong() {
     let visit = Visit::with(folder.path(), &[("REJOINDER__SERVER__LISTEN", "192.0.2.1:7420")]).await;
 
     assert_eq!(visit.code, Some(1));
-    visit.must_find("gateway", "wrong", &["none runs", "192.0.2.1:7420", "no such address"]);
+    visit.must_find("gateway", "wrong", &["not running", "192.0.2.1:7420", "no such address"]);
 }
 
 #[tokio::test]
@@ -201,7 +201,7 @@ async fn a_gateway_that_is_not_where_it_should_be_is_wrong() {
     let visit = Visit::with(gateway.data.path(), &[("REJOINDER__SERVER__LISTEN", &elsewhere)]).await;
 
     assert_eq!(visit.code, Some(1));
-    visit.must_find("gateway", "wrong", &["works with the database", &elsewhere]);
+    visit.must_find("gateway", "wrong", &["uses the database", &elsewhere]);
     gateway.stopped().await;
 }
 
@@ -213,6 +213,6 @@ async fn a_gateway_with_other_data_is_a_warning() {
     let visit = Visit::with(folder.path(), &[("REJOINDER__SERVER__LISTEN", &gateway.address.to_string())]).await;
 
     assert_eq!(visit.code, Some(0));
-    visit.must_find("gateway", "warning", &["does not work with this database", "--data"]);
+    visit.must_find("gateway", "warning", &["does not use this database", "--data"]);
     gateway.stopped().await;
 }

@@ -143,7 +143,7 @@ fn an_agent_that_only_defers_ends_on_the_ladder() {
     assert_eq!(turn.obligation.fallback(), Some((Cause::Timeout, "deferred 3 times already")));
 }
 
-/// A15. What an agent promised it is asked for, however few runs a turn gets.
+/// A15. An agent that deferred is run again, whatever `max_runs` is.
 #[test]
 fn a_promise_costs_no_run() {
     let mut turn = Turn::running_with(Policy { max_runs: 1, ..policy() }).after([put_off(None, 60)]);
@@ -152,7 +152,7 @@ fn a_promise_costs_no_run() {
     assert_eq!(turn.on(Event::Begin), ["run 2"]);
 
     assert_eq!(turn.on(Event::Recovered), ["run again"]);
-    let why = "given to the agent 2 times without an end";
+    let why = "no answer after run 2";
     assert_eq!(turn.on(Event::Begin), ["send 2 for d1: say error"]);
     assert_eq!(turn.obligation.fallback(), Some((Cause::Error, why)));
 }
@@ -170,7 +170,7 @@ fn every_promise_that_an_agent_may_give_is_asked_for() {
     assert_eq!(turn.on(reply("done")), ["send 4 for d1: done"]);
 }
 
-/// B1, D3. Waiting ends no turn, and says nothing twice.
+/// B1, D3. A waiting turn is not timed out, and is deferred once.
 #[test]
 fn a_turn_that_waits_past_its_due_date_is_run_all_the_same() {
     let mut turn = Turn::with(Policy { max_deferrals: 1, ..policy() });
@@ -196,7 +196,7 @@ fn a_turn_that_waits_for_the_run_that_pays_its_debt_is_not_given_up() {
     assert_eq!(turn.on(Event::Begin), ["run 2"]);
 }
 
-/// A20. The deferral may stay beside the answer, which says so.
+/// A20. The deferral may stay beside the answer, which is labelled.
 #[test]
 fn an_answer_after_a_deferral_in_doubt_may_look_like_a_second_one() {
     let mut turn = Turn::running();
@@ -222,7 +222,7 @@ fn a_deferral_in_doubt_holds_up_no_answer() {
 
     // Between two attempts.
     assert_eq!(in_doubt().on(reply("done")), ["withdraw 1", "send 2: done"]);
-    // During the second one, which did not go out.
+    // During the second one, which was not sent.
     let mut turn = in_doubt();
     turn.attempted();
     assert_eq!(turn.on(reply("done")), no_effects());

@@ -1,4 +1,4 @@
-//! A draft that is a message is sent like a signal, and settles nothing.
+//! A draft that is a message is sent like a signal and settles nothing.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn lost(idempotent: bool) -> Event {
     Event::Lost { claim: CLAIM, idempotent }
 }
 
-/// A running turn with a draft on its way.
+/// A running turn with a draft in flight.
 fn drafting() -> Turn {
     Turn::running().after([draft("on"), attempted()])
 }
@@ -58,7 +58,7 @@ fn there_is_no_draft_without_a_run() {
     assert_eq!(turn.on(draft("on")), no_effects());
 }
 
-/// B1. One message: the draft changes the deferral.
+/// B1. One message: the draft edits the deferral.
 #[test]
 fn with_a_deferral_in_the_chat_a_draft_is_no_message_of_its_own() {
     let mut turn = Turn::deferred();
@@ -125,7 +125,7 @@ fn a_draft_of_unknown_fate_is_found_again_where_it_cannot_show_twice() {
     assert_eq!(turn.obligation.draft_message(), Some("m1"));
 }
 
-/// D7. Where it could, there is no second one, and the answer says that it may be a copy.
+/// D7. If it could, no second one is sent, and the answer is labelled as a possible copy.
 #[test]
 fn a_draft_of_unknown_fate_is_lost_where_it_could_show_twice() {
     let mut turn = drafting();

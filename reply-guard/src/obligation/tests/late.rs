@@ -1,4 +1,4 @@
-//! An answer that comes when a fallback was already on its way.
+//! An answer that comes when a fallback was already claimed.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Turns that another turn answers for.
+//! Merged turns: another turn answers for them.
 
 use super::*;
 

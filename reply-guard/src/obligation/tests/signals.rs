@@ -213,10 +213,7 @@ fn a_blank_send_of_the_agents_own_changes_nothing() {
 #[test]
 fn a_second_send_of_the_agents_own_is_recorded_and_not_sent() {
     let mut turn = Turn::running().after([sent("one")]);
-    assert_eq!(
-        turn.on(sent("two")),
-        ["suppress Outcome two: lost to the send of the agent's own that was already claimed"]
-    );
+    assert_eq!(turn.on(sent("two")), ["suppress Outcome two: lost to the agent's own send that was already claimed"]);
     turn.shown_as("m1");
     assert_eq!(turn.on(sent("three")), ["suppress Outcome three: the turn was already settled"]);
 }
@@ -255,7 +252,7 @@ fn a_cancel_waits_for_an_answer_that_may_be_out() {
         let mut turn = Turn::running().after([reply("hello")]);
         turn.attempted();
         assert_eq!(turn.on(cancelled()), no_effects());
-        assert_eq!(turn.on(sent("more")), ["suppress Outcome more: called off by turn turn-9"]);
+        assert_eq!(turn.on(sent("more")), ["suppress Outcome more: cancelled by turn turn-9"]);
         turn
     };
 

@@ -122,7 +122,7 @@ async fn a_resume_from_the_future_or_too_late_is_refused() {
     let mut late = Bare::connects(&server).await;
     late.sends(&resume(&server, &session, 1)).await;
     assert_eq!(late.payload().await["op"], 9);
-    // The same connection may begin anew.
+    // The same connection may start a new session.
     late.sends(&identify(&server, ALL)).await;
     assert_eq!(late.payload().await["t"], "READY");
 }
@@ -152,7 +152,7 @@ async fn the_server_closes_with_the_code_it_is_told_and_cuts_when_it_is_told() {
     assert_eq!(bare.end().await, 4009);
     let mut back = Bare::connects(&server).await;
     back.sends(&resume(&server, &session, 1)).await;
-    assert_eq!(back.payload().await["op"], 9, "4009 ends the session");
+    assert_eq!(back.payload().await["op"], 9, "4009 must end the session");
 
     let mut bare = Bare::identifies(&server, ALL).await.0;
     server.gateway(Gateway::Abort).await;
@@ -168,7 +168,7 @@ async fn a_silent_connection_loses_nothing_for_the_resume() {
     server.gateway(Gateway::Dispatches(false)).await;
     ada.dm("unheard").await;
     bare.sends(&json!({ "op": 1, "d": 1 })).await;
-    assert_eq!(bare.payload().await["op"], 11, "no event came before it");
+    assert_eq!(bare.payload().await["op"], 11, "no event may come first");
     drop(bare);
 
     let mut back = Bare::connects(&server).await;

@@ -1,4 +1,4 @@
-//! What goes wrong, and what is allowed.
+//! Faults, outages, rate limits and settings.
 
 use std::{
     sync::Arc,
@@ -17,7 +17,7 @@ use crate::{
     world::update::Pauses,
 };
 
-/// Only what is there is set.
+/// Absent fields stay as they are.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Settings {
@@ -26,9 +26,9 @@ pub(super) struct Settings {
     keep_calls: Option<bool>,
     keep_messages: Option<usize>,
     limits: Option<Limits>,
-    /// The documented ones, or none.
+    /// True sets the documented limits, false removes all.
     documented_limits: Option<bool>,
-    /// The first and the longest.
+    /// The first and the longest pause.
     webhook_pauses_ms: Option<(u64, u64)>,
     available_reactions: Option<Reactions>,
 }
@@ -36,7 +36,7 @@ pub(super) struct Settings {
 #[derive(Deserialize)]
 pub(super) struct Reactions {
     chat: i64,
-    /// None are all.
+    /// None allows all.
     emoji: Option<Vec<String>>,
 }
 
@@ -83,16 +83,16 @@ pub(super) async fn heal(State(shared): State<Arc<Shared>>) -> Controlled {
 #[derive(Deserialize)]
 pub(super) struct NewOutage {
     kind: Outage,
-    /// How long; a server that refuses connections cannot be told to stop, so it must be said for one.
+    /// The duration. Required for `refuse`, as the server cannot be reached to end it.
     ms: Option<u64>,
 }
 
 pub(super) async fn fail(State(shared): State<Arc<Shared>>, Json(new): Json<NewOutage>) -> Controlled {
     if new.kind == Outage::Refuse && new.ms.is_none() {
-        return wrong("say for how many ms connections are refused");
+        return wrong("`ms` is required: for how long connections are refused");
     }
     let later = Arc::clone(&shared);
-    // The answer to this call is written first.
+    // Delayed, so that the response to this call is written first.
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(20)).await;
         later.fail(new.kind);
@@ -109,7 +109,7 @@ pub(super) async fn lift(State(shared): State<Arc<Shared>>) -> Controlled {
     Ok(Json(json!({})))
 }
 
-/// A chat, or the whole bot, may be sent nothing for a time.
+/// Rate limits a chat, or the whole bot, for a time.
 #[derive(Deserialize)]
 pub(super) struct Closing {
     chat: Option<i64>,

@@ -1,4 +1,4 @@
-//! What is to be seen.
+//! Queries of the visible state.
 
 use std::{sync::Arc, time::Duration};
 
@@ -90,7 +90,7 @@ pub(super) async fn callback(State(shared): State<Arc<Shared>>, Query(pressed): 
     Ok(Json(json!({ "answer": View::of(&shared.lock()).callback_answer(&pressed.id) })))
 }
 
-/// The bot's message that is waited for: with this text, else any after a message.
+/// Waits for the bot's message with this text, or any message, after the message `after`.
 #[derive(Deserialize)]
 pub(super) struct Heard {
     chat: i64,
@@ -112,6 +112,6 @@ pub(super) async fn heard(State(shared): State<Arc<Shared>>, Query(heard): Query
     };
     match shared.wait(&changed, patience, look).await {
         Some(message) => Ok(Json(json!(message))),
-        None => wrong(format!("nothing of the kind in {patience:?}")),
+        None => wrong(format!("no such message within {patience:?}")),
     }
 }

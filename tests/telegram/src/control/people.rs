@@ -1,4 +1,4 @@
-//! What people do.
+//! The actions of people.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ pub(super) async fn add_chat(State(shared): State<Arc<Shared>>, Json(new): Json<
     Ok(Json(json!({ "id": id })))
 }
 
-/// Who does something, and where; without a chat, in private.
+/// Who acts, and where; by default in the private chat.
 #[derive(Deserialize)]
 pub(super) struct Who {
     person: i64,
@@ -79,7 +79,7 @@ impl Who {
         Ok(self.thread.map_or_else(|| person.clone(), |thread| person.topic(thread)))
     }
 
-    /// As [`Who::find`], for something that is done to a message.
+    /// As [`Who::find`], for an action on a message.
     fn at_message(&self, shared: &Arc<Shared>, message: i64) -> Result<Person, Wrong> {
         let person = self.find(shared)?;
         if !shared.lock().chat(person.chat()).messages.contains_key(&message) {
@@ -106,7 +106,7 @@ pub(super) async fn add_topic(State(shared): State<Arc<Shared>>, Json(new): Json
     Ok(Json(json!({ "thread": group(&shared, new.chat)?.topic(&new.name) })))
 }
 
-/// A file: its bytes as a text or in base64.
+/// A file with its content as text or in base64.
 #[derive(Deserialize)]
 pub(super) struct NewFile {
     kind: String,
@@ -129,7 +129,7 @@ pub(super) struct NewMessage {
     #[serde(default)]
     entities: Vec<Entity>,
     file: Option<NewFile>,
-    /// Anything else that a message has: `location`, `contact`, ...
+    /// Other fields of the message: `location`, `contact`, ...
     #[serde(default)]
     fields: Map<String, Value>,
 }
@@ -165,7 +165,7 @@ pub(super) struct NewAlbum {
     who: Who,
     #[serde(default)]
     caption: String,
-    /// Their bytes, as texts.
+    /// The content of each photo, as text.
     photos: Vec<String>,
 }
 
@@ -188,7 +188,7 @@ pub(super) async fn post(State(shared): State<Arc<Shared>>, Json(new): Json<NewP
     Ok(Json(json!({ "message_id": channel.posts(&new.text) })))
 }
 
-/// Something that is done to a message.
+/// An action on a message.
 #[derive(Deserialize)]
 pub(super) struct Deed {
     #[serde(flatten)]
@@ -198,7 +198,7 @@ pub(super) struct Deed {
     text: String,
     #[serde(default)]
     emoji: String,
-    /// By its place, by what it sends or by what it says.
+    /// The button's index, callback data or text.
     #[serde(default)]
     button: Value,
 }

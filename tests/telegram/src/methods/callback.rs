@@ -1,4 +1,4 @@
-//! Pressed buttons.
+//! Answers to pressed buttons.
 
 use serde_json::json;
 

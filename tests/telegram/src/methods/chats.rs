@@ -1,4 +1,4 @@
-//! Chats themselves.
+//! Methods on chats.
 
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ pub(super) fn action(world: &mut World, params: &Params) -> Answer {
 pub(super) fn get(world: &mut World, params: &Params) -> Answer {
     let chat = world.chat(world.chat_id(params, "chat_id")?);
     match chat.standing {
-        // Those who write first can be asked about all the same.
+        // In private chats `getChat` works even without the right to write.
         Standing::Kicked if chat.kind != ChatKind::Private => {
             Err(ApiError::forbidden(format!("bot was kicked from the {} chat", chat.kind.name())))
         }

@@ -1,4 +1,4 @@
-//! Drafts: a text that a person sees growing, and that is not a message.
+//! Drafts: a text that grows while a person watches, and that is not a message.
 
 use std::time::Instant;
 

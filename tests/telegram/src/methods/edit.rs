@@ -47,7 +47,7 @@ pub(super) fn markup(world: &mut World, params: &Params) -> Answer {
     edit(world, params, |_| Ok(()))
 }
 
-/// Changes a message of the bot; its keyboard is always the call's.
+/// Changes a message of the bot; its keyboard is always replaced by the call's.
 fn edit(world: &mut World, params: &Params, change: impl FnOnce(&mut Message) -> Result<(), ApiError>) -> Answer {
     let markup = keyboard::of(params)?;
     let chat = world.writable(params)?;
@@ -110,7 +110,7 @@ pub(super) fn delete_many(world: &mut World, params: &Params) -> Answer {
     done()
 }
 
-/// Its own anywhere; others' in private chats, and where it is an administrator.
+/// Whether the bot may delete a message: its own anywhere, others' in private chats and as an administrator.
 fn deletable(world: &World, chat: i64, message: &Message) -> bool {
     let chat = world.chat(chat);
     chat.kind == ChatKind::Private || chat.standing == Standing::Administrator || is_ours(world, message)

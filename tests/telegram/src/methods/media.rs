@@ -15,7 +15,6 @@ use crate::{
     },
 };
 
-/// A kind of file in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Photo,
@@ -28,7 +27,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// As a message calls it.
+    /// The name of the field in a message.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Photo => "photo",
@@ -41,7 +40,7 @@ impl Kind {
         }
     }
 
-    /// By that name.
+    /// The kind with this [`name`](Self::name).
     pub(crate) fn named(name: &str) -> Option<Self> {
         let all = [Self::Photo, Self::Document, Self::Voice, Self::Audio, Self::Video, Self::Animation, Self::Sticker];
         all.into_iter().find(|kind| kind.name() == name)
@@ -59,7 +58,7 @@ impl Kind {
         }
     }
 
-    /// What a message shows of a file.
+    /// The JSON of a file in a message.
     pub(crate) fn show(self, file: &File) -> Value {
         let mut fields = file.to_fields();
         let mut put = |key: &str, value: Value| drop(fields.insert(key.to_owned(), value));
@@ -95,7 +94,7 @@ impl Kind {
     }
 }
 
-/// A photo's preview: the same bytes under an id of their own would tell nothing new, so it is told only.
+/// The smaller size of a photo, which shares the file's id and content.
 fn smaller(fields: &Map<String, Value>) -> Value {
     let mut small = fields.clone();
     for (key, value) in [("width", 90), ("height", 67), ("file_size", 1_200)] {
@@ -136,7 +135,7 @@ pub(super) fn sticker(world: &mut World, params: &Params) -> Answer {
 
 fn one(world: &mut World, params: &Params, kind: Kind) -> Answer {
     let caption = send::caption(world, params)?;
-    // Whether it may be sent is asked before the file is kept.
+    // Checks whether it may be sent before storing the file.
     let place = send::place(world, params)?;
     let shown = take(world, params, kind, kind.name(), params.text(kind.name()).as_deref())?;
     let content = Content::field(kind.name(), shown).captioned(caption);
@@ -176,7 +175,7 @@ pub(super) fn group(world: &mut World, params: &Params) -> Answer {
     Ok(sent.collect())
 }
 
-/// The file that a call means: a part of its body, or one that is here already.
+/// The file of a call: an uploaded part, or an existing file by its id.
 fn take(world: &mut World, params: &Params, kind: Kind, key: &str, given: Option<&str>) -> Answer {
     let part = given.and_then(|given| given.strip_prefix("attach://")).unwrap_or(key);
     if let Some(upload) = params.file(part) {
@@ -204,7 +203,7 @@ fn keep(world: &mut World, kind: Kind, upload: &Upload) -> Answer {
     if kind == Kind::Photo && size > MAX_PHOTO {
         return Err(ApiError::bad_request(format!("file is too big for a photo: {size} bytes")));
     }
-    // A copy of its own, so that the whole body does not stay for it.
+    // Copied, so that the whole request body is not kept for it.
     let bytes = Bytes::copy_from_slice(&upload.bytes);
     let file = world.add_file(kind.folder(), upload.name.as_deref(), upload.media_type.as_deref(), bytes);
     Ok(kind.show(file))

@@ -9,7 +9,7 @@ use crate::{
     world::World,
 };
 
-/// All that may be used (<https://core.telegram.org/bots/api#reactiontypeemoji>).
+/// All valid emoji (<https://core.telegram.org/bots/api#reactiontypeemoji>).
 const EMOJI: [&str; 73] = [
     "❤",
     "👍",

@@ -1,4 +1,4 @@
-//! Getting updates, either way.
+//! Receiving updates, by polling or a webhook.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// A call of `getUpdates` that may wait.
+/// A `getUpdates` call that may wait.
 #[derive(Debug)]
 pub(crate) struct Poll {
     number: u64,
@@ -22,10 +22,10 @@ pub(crate) struct Poll {
 }
 
 impl Poll {
-    /// Begins one, which ends the one before.
+    /// Begins a poll and ends the previous one.
     ///
     /// # Errors
-    /// 409 when there is a webhook.
+    /// 409 if there is a webhook.
     pub(crate) fn begin(world: &mut World, params: &Params) -> Result<Self, ApiError> {
         let allowed = allowed(params)?;
         if world.updates.hook.is_some() {
@@ -51,10 +51,10 @@ impl Poll {
         })
     }
 
-    /// What there is now.
+    /// The waiting updates.
     ///
     /// # Errors
-    /// 409 when another poll or a webhook took its place.
+    /// 409 if another poll or a webhook has replaced it.
     pub(crate) fn look(&self, world: &World) -> Result<Vec<Arc<str>>, ApiError> {
         if world.updates.hook.is_some() {
             return Err(ApiError::conflict("terminated by setWebhook request"));
@@ -120,7 +120,7 @@ fn changed(world: &World) {
     world.signals.changed.notify_waiters();
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the shape of a method")]
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a method")]
 pub(super) fn webhook_info(world: &mut World, _: &Params) -> Answer {
     Ok(info(&world.updates))
 }

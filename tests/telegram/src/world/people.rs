@@ -1,4 +1,4 @@
-//! What people do, and which updates the bot gets of it.
+//! What people do, and which updates the bot gets as a result.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use super::{
 use crate::{clock::unix_seconds, text::Formatted};
 
 impl World {
-    /// Somebody new, with a private chat that is open or not.
+    /// Adds a person or a bot with a private chat; returns their id.
     pub(crate) fn add_person(&mut self, name: &str, username: Option<&str>, is_bot: bool, standing: Standing) -> i64 {
         let id = 1_000_000 + self.next_id();
         let username = username.map(str::to_owned);
@@ -22,7 +22,7 @@ impl World {
         id
     }
 
-    /// A new group or channel that the bot is in.
+    /// Adds a group or channel that the bot is in.
     pub(crate) fn add_group(&mut self, kind: ChatKind, title: &str, username: Option<&str>) -> i64 {
         let number = 5_000_000 + self.next_id();
         let id = if kind == ChatKind::Group { -number } else { -1_000_000_000_000 - number };
@@ -30,7 +30,7 @@ impl World {
         id
     }
 
-    /// A new topic; its id is that of the message that tells of it.
+    /// Adds a topic; its id is that of the service message about it.
     pub(crate) fn add_topic(&mut self, chat: i64, author: i64, name: &str) -> i64 {
         let told = json!({ "name": name, "icon_color": 7_322_096 });
         let content = Content::field("forum_topic_created", told);
@@ -41,7 +41,7 @@ impl World {
         self.posts(chat, new)
     }
 
-    /// A message of somebody who is not the bot.
+    /// Adds a message from somebody other than the bot.
     pub(crate) fn posts(&mut self, chat: i64, new: NewMessage) -> i64 {
         if self.chat(chat).standing == Standing::NotStarted {
             self.chat_mut(chat).standing = Standing::Member;
@@ -52,10 +52,10 @@ impl World {
         id
     }
 
-    /// A message says something else now.
+    /// Changes the text of a message.
     ///
     /// # Panics
-    /// When there is no such message.
+    /// If there is no such message.
     pub(crate) fn edits(&mut self, chat: i64, id: i64, words: Formatted) {
         let message = self.message_mut(chat, id);
         if message.content.text.is_some() {
@@ -69,16 +69,16 @@ impl World {
         self.touched(chat);
     }
 
-    /// A message goes; bots are not told.
+    /// Removes a message; bots get no update about it.
     pub(crate) fn removes(&mut self, chat: i64, id: i64) {
         self.chat_mut(chat).messages.remove(&id);
         self.touched(chat);
     }
 
-    /// Somebody presses the button with this data; gives the query's id.
+    /// Presses the button with this data; returns the query's id.
     ///
     /// # Panics
-    /// When there is no such message.
+    /// If there is no such message.
     pub(crate) fn presses(&mut self, person: i64, chat: i64, message: i64, data: &str) -> String {
         let number = self.next_id();
         let id = format!("{}{number:09}", self.bot.id);
@@ -95,16 +95,16 @@ impl World {
         id
     }
 
-    /// Somebody puts these emoji under a message, instead of those before.
+    /// Replaces the person's reactions to a message.
     ///
     /// # Panics
-    /// When there is no such message.
+    /// If there is no such message.
     pub(crate) fn reacts(&mut self, person: i64, chat: i64, id: i64, emoji: &[&str]) {
         let new: Vec<Value> = emoji.iter().map(|emoji| json!({ "type": "emoji", "emoji": emoji })).collect();
         let reactions = &mut self.message_mut(chat, id).reactions;
         let old = if new.is_empty() { reactions.remove(&person) } else { reactions.insert(person, new.clone()) };
         let at = self.chat(chat);
-        // In groups they are told to administrators only.
+        // In groups only administrators get reactions.
         let told = if at.kind.is_group() { at.standing == Standing::Administrator } else { present(at) };
         let update = json!({
             "chat": at.to_json(),
@@ -120,7 +120,7 @@ impl World {
         self.touched(chat);
     }
 
-    /// The bot's place in a chat becomes another, by somebody.
+    /// Changes the bot's membership in a chat on behalf of `by`.
     pub(crate) fn stands(&mut self, chat: i64, by: i64, standing: Standing) {
         let old = std::mem::replace(&mut self.chat_mut(chat).standing, standing);
         if old == standing {
@@ -138,7 +138,7 @@ impl World {
         self.touched(chat);
     }
 
-    /// A group becomes a supergroup with another id, which is given.
+    /// Upgrades a group to a supergroup and returns the new id.
     pub(crate) fn migrates(&mut self, group: i64) -> i64 {
         let (title, standing) = (self.chat(group).title.clone(), self.chat(group).standing);
         let to = self.add_group(ChatKind::Supergroup, &title, None);
@@ -150,7 +150,7 @@ impl World {
         to
     }
 
-    /// A message that is known to be there.
+    /// A message that exists.
     fn message_mut(&mut self, chat: i64, id: i64) -> &mut Message {
         let found = self.chat_mut(chat).messages.get_mut(&id);
         found.unwrap_or_else(|| panic!("there is no message {id} in the chat {chat}"))
@@ -163,7 +163,7 @@ impl World {
         }
     }
 
-    /// Whether the bot gets a message: in a group with privacy mode, only what is meant for it
+    /// Whether the bot gets a message: in a group with privacy mode, only if it is directed at the bot
     /// (<https://core.telegram.org/bots/features#privacy-mode>).
     fn hears(&self, chat: i64, id: i64) -> bool {
         let chat = self.chat(chat);
@@ -181,7 +181,7 @@ impl World {
         answers_us || about_the_chat || message.content.words().is_some_and(|words| self.addressed(words))
     }
 
-    /// Whether a text is a command of the bot, or mentions it.
+    /// Whether a text contains a command for the bot, or mentions it.
     fn addressed(&self, words: &Formatted) -> bool {
         let units: Vec<u16> = words.text.encode_utf16().collect();
         let own_name = format!("@{}", self.bot.username).to_lowercase();
@@ -198,7 +198,7 @@ impl World {
     }
 }
 
-/// What tells of the chat, and comes through privacy mode.
+/// Service messages, which privacy mode lets through.
 const SERVICE: [&str; 9] = [
     "new_chat_members",
     "left_chat_member",

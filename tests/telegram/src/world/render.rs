@@ -1,4 +1,4 @@
-//! Objects as the Bot API writes them.
+//! Renders objects as in the Bot API.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use super::{
 };
 
 impl World {
-    /// A message with what it answers.
+    /// A message with the message that it replies to.
     pub(crate) fn message_json(&self, chat: i64, id: i64) -> Value {
         let chat = self.chat(chat);
         let message = chat.messages.get(&id).expect("the message was looked up");
@@ -21,10 +21,10 @@ impl World {
     }
 
     pub(crate) fn user_json(&self, id: i64) -> Value {
-        self.users.get(&id).expect("who acts was added").to_json()
+        self.users.get(&id).expect("the user was added").to_json()
     }
 
-    /// A message alone.
+    /// A message without the message that it replies to.
     fn plain(&self, chat: &Chat, message: &Message) -> Map<String, Value> {
         let mut out = Map::new();
         let mut put = |key: &str, value: Value| drop(out.insert(key.to_owned(), value));
@@ -72,7 +72,7 @@ impl World {
         out
     }
 
-    /// Somebody's place in a chat, as `ChatMember`.
+    /// A membership as a `ChatMember`.
     pub(crate) fn member_json(&self, user: i64, standing: Standing) -> Value {
         let user = self.user_json(user);
         match standing {
@@ -90,7 +90,7 @@ impl World {
     }
 }
 
-/// What a message answers: in a topic, what answers nothing answers the topic's first message.
+/// The message that this one replies to; in a topic, by default the topic's first message.
 fn answered<'a>(chat: &'a Chat, message: &Message) -> Option<&'a Message> {
     let topic = message.thread.filter(|thread| chat.kind == ChatKind::Forum && *thread != message.id);
     chat.messages.get(&message.reply_to.or(topic)?)

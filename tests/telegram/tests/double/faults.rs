@@ -1,4 +1,4 @@
-//! What goes wrong on demand.
+//! Faults and outages.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use crate::client::started;
 
-/// Tries until there is something; the server tells nobody when a port opens or closes.
+/// Polls until there is a result; a port that opens or closes causes no notification.
 async fn soon<T>(about: &str, mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
     let tries = async {
         loop {
@@ -102,7 +102,7 @@ async fn a_token_that_was_reset_is_worth_nothing() {
     });
     telegram.called("getUpdates", 1).await;
     let token = telegram.reset_token();
-    assert!(poll.await.unwrap().is_err(), "a poll under way ends");
+    assert!(poll.await.unwrap().is_err(), "a pending poll must end");
     assert_eq!(old.refused("getMe", json!({})).await, (401, "Unauthorized".to_owned()));
     let new = crate::client::Api { base: format!("{}/bot{token}", telegram.url()), ..old };
     assert_eq!(new.call("getMe", json!({})).await["id"], telegram.bot().id);
@@ -152,7 +152,7 @@ async fn an_outage_refuses_connections_and_keeps_what_was_said() {
     });
     telegram.called("getUpdates", 1).await;
     telegram.outage(Outage::Refuse);
-    assert!(poll.await.unwrap().is_err(), "a poll under way ends");
+    assert!(poll.await.unwrap().is_err(), "a pending poll must end");
     ada.says("are you there?");
     // The listener closes a moment after the outage begins.
     let refused = soon("a connection is refused", async || {
@@ -161,7 +161,7 @@ async fn an_outage_refuses_connections_and_keeps_what_was_said() {
     let refused = refused.await;
     assert!(format!("{refused:?}").contains("refused"), "{refused:?}");
     telegram.lift();
-    let waiting = soon("it answers again", async || api.answer("getUpdates", json!({})).await.ok()).await;
+    let waiting = soon("the server responds again", async || api.answer("getUpdates", json!({})).await.ok()).await;
     assert_eq!(waiting["result"][0]["message"]["text"], "are you there?");
 }
 
@@ -189,6 +189,6 @@ async fn connections_end_with_the_double() {
     let (telegram, api) = started().await;
     api.call("getMe", json!({})).await;
     drop(telegram);
-    // What was accepted in the last moment may still be answered.
-    soon("nobody answers", async || api.answer("getMe", json!({})).await.err()).await;
+    // A connection that was accepted last may still get a response.
+    soon("calls fail", async || api.answer("getMe", json!({})).await.err()).await;
 }

@@ -1,10 +1,10 @@
-//! Files, both ways.
+//! Downloading and uploading files.
 
 use serde_json::{Value, json};
 
 use crate::client::{Api, started};
 
-/// A multipart body of texts and one file.
+/// A multipart body of fields and files.
 fn multipart(fields: &[(&str, String)], files: &[(&str, &str, &[u8])]) -> Vec<u8> {
     let mut body = Vec::new();
     for (key, value) in fields {

@@ -101,7 +101,7 @@ async fn allowed_updates_are_remembered() {
     let ada = telegram.person("Ada");
     let said = ada.says("before anything was asked");
     ada.reacts(said, "👍");
-    assert_eq!(api.waiting().await.len(), 1, "a reaction comes on request only");
+    assert_eq!(api.waiting().await.len(), 1, "a reaction is sent only on request");
     api.updates(json!({ "offset": -1, "allowed_updates": ["message_reaction"] })).await;
     ada.says("not wanted");
     ada.reacts(said, "🔥");

@@ -1,4 +1,4 @@
-//! Conversations on Discord, end to end against a server made of SimCord.
+//! Conversations on Discord, end to end against a server built on SimCord.
 
 use anyhow::Result;
 use rejoinder_discord_server::DiscordServer;

@@ -1,4 +1,4 @@
-//! Synchronous hooks, beside a bare echo and a bare proxy under the same load.
+//! Synchronous hooks, compared with a bare echo and a bare proxy under the same load.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -16,11 +16,11 @@ use crate::{
 /// Long enough for pools to fill and connections to open.
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// One server under each load.
+/// The results of one server.
 struct Loaded {
     one: Report,
     many: Report,
-    /// As many callers, but no turn has a history that the agent must read.
+    /// As many callers as `many`, but every turn is a conversation without history.
     alone: Report,
 }
 

@@ -1,4 +1,4 @@
-//! Conversations on Matrix, end to end against a Synapse without limits.
+//! Conversations on Matrix, end to end against a Synapse without rate limits.
 
 use anyhow::Result;
 use rejoinder_matrix_server::{Homeserver, Settings};
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{figures::Sample, helper::Helper, serve::Server};
 
-/// Synapse makes some tens of rooms and messages a second: more people would wait longer than is measured.
+/// Synapse handles only some tens of rooms and messages per second: more people would wait longer than a round lasts.
 const SIZES: [usize; 2] = [8, 32];
 
 pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {

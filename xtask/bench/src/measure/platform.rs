@@ -1,5 +1,4 @@
-//! What is measured of every chat platform: a small and a large crowd in front of a bare bot, then in front of the
-//! gateway.
+//! The measurement of every chat platform: a small and a large crowd of people talk to a bare bot, then to the gateway.
 
 use std::time::Duration;
 
@@ -18,10 +17,10 @@ use crate::{
 /// Long enough for pools to fill and connections to open.
 pub(super) const WARM_UP: Duration = Duration::from_secs(1);
 
-/// How many people are in the small and in the large crowd, where the server in front is fast.
+/// The sizes of the small and the large crowd, for platforms whose server is fast.
 pub(super) const SIZES: [usize; 2] = [64, 1000];
 
-/// Both crowds, one after the other.
+/// The results of both crowds, which talk one after the other.
 pub(super) struct Crowds {
     sizes: [usize; 2],
     few: Report,
@@ -29,12 +28,12 @@ pub(super) struct Crowds {
 }
 
 impl Crowds {
-    /// Lets `crowd` measure so many people, each in a conversation of their own, who ask again as soon as they are
-    /// answered; it gives how long each answer took.
+    /// Measures both sizes with `crowd`. It lets so many people converse and returns how long each answer took. Each person
+    /// has a conversation of their own, and asks again as soon as they are answered.
     ///
     /// # Errors
     ///
-    /// When it does, or when nobody was answered.
+    /// When `crowd` fails or returns no answers.
     pub(super) async fn measure(
         bench: &Bench,
         sizes: [usize; 2],
@@ -51,7 +50,7 @@ impl Crowds {
     }
 }
 
-/// The gateway in front of both crowds, and as hooks.
+/// The gateway's results: both crowds, hooks and memory.
 pub(super) struct Through {
     crowds: Crowds,
     hooks: Report,
@@ -60,11 +59,11 @@ pub(super) struct Through {
 }
 
 impl Through {
-    /// Starts a gateway with this section of its configuration, and lets `crowds` talk to it.
+    /// Starts a gateway with this configuration section, and runs `crowds` and a load of hooks on it.
     ///
     /// # Errors
     ///
-    /// When it does not start, or does not answer.
+    /// When the gateway does not start or does not answer.
     pub(super) async fn measure(
         bench: &Bench,
         section: &str,
@@ -82,8 +81,8 @@ impl Through {
     }
 }
 
-/// All that is said of a platform. The bar is the bare bot, which shows how fast the server in front of both is, or
-/// the hooks, whichever is slower.
+/// All figures of a platform. The target compares the gateway with the slower of the bare bot, which shows the speed of
+/// the platform's server, and the hooks.
 pub(super) fn samples(platform: &str, bare: &Crowds, through: &Through) -> Vec<Sample> {
     let Through { crowds, hooks, idle, loaded } = through;
     let mut samples = Vec::new();

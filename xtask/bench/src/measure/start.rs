@@ -1,4 +1,4 @@
-//! The first start on an empty folder: schema, listener, first turn.
+//! The first start with an empty folder: schema, listener, first turn.
 
 use anyhow::Result;
 

@@ -1,4 +1,4 @@
-//! Conversations on Telegram, end to end against a Bot API server of ours.
+//! Conversations on Telegram, end to end against our double of the Bot API.
 
 use std::time::{Duration, Instant};
 
@@ -47,7 +47,7 @@ async fn crowds(bench: &Bench, double: &TelegramDouble) -> Result<Crowds> {
     .await
 }
 
-/// One conversation; gives how long each measured answer took.
+/// Runs one conversation, and returns how long each measured answer took.
 async fn talk(person: Person, measured_from: Instant, until: Instant) -> Vec<Duration> {
     let mut waits = Vec::new();
     loop {

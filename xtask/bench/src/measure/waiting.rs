@@ -1,4 +1,4 @@
-//! Many turns that wait: what they weigh, and how soon the gateway is back after a `kill -9`.
+//! Many waiting turns: their memory, and how fast the gateway restarts after SIGKILL.
 
 use anyhow::{Context, Result, ensure};
 
@@ -12,15 +12,15 @@ use crate::{
     serve::Server,
 };
 
-/// Few turns run, the others wait; and none is deferred or given up while we look.
+/// Few turns run and the others wait. None is deferred or given up during the measurement.
 const SETTINGS: &str = r#"max_concurrent_turns = 4
 [guard]
 soft_deadline = "off"
 hard_deadline = "2h"
 "#;
 
-/// How many turns have been taken in before memory is first read, so that what is counted after
-/// that is turns, not buffers that the first ones filled.
+/// The number of turns accepted before the first reading of memory, so that later growth is due to turns and not to
+/// buffers that the first turns filled.
 const FIRST: u64 = 1000;
 
 pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
@@ -44,7 +44,7 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
 
     let growth = |name, from: f64, to: f64| Sample::aimed(name, to - from, Unit::Mebibytes, Target::AtMost(20.0));
     Ok(vec![
-        growth("resident memory for waiting turns, as they came in", few.now, all.now),
+        growth("resident memory for waiting turns, after accepting them", few.now, all.now),
         growth("resident memory for waiting turns, after a restart", empty.now, recovered.now),
         Sample::aimed(
             "ready after kill -9 with waiting turns",
@@ -52,11 +52,11 @@ pub(super) async fn round(bench: &Bench) -> Result<Vec<Sample>> {
             Unit::Milliseconds,
             Target::AtMost(2000.0),
         ),
-        Sample::told("turns taken in, 64 callers", taken.throughput, Unit::PerSecond),
+        Sample::told("turns accepted, 64 callers", taken.throughput, Unit::PerSecond),
     ])
 }
 
-/// Puts turns that nobody waits for.
+/// Posts turns without waiting for their answers.
 async fn put(bench: &Bench, gateway: &Gateway, turns: u64) -> Result<Report> {
     load(&Plan {
         server: gateway.address,
@@ -71,13 +71,13 @@ async fn put(bench: &Bench, gateway: &Gateway, turns: u64) -> Result<Report> {
     .await
 }
 
-/// The last turn that was taken in is there and not answered: figures of turns that were lost, or did
-/// not wait, would say nothing.
+/// Checks that the last accepted turn is stored and not answered: figures of turns that were lost or did not wait would
+/// be meaningless.
 async fn still_waits(gateway: &Gateway, taken: &Report) -> Result<()> {
     let turn: serde_json::Value = serde_json::from_str(&taken.last)?;
     let id = turn["turn_id"].as_str().with_context(|| format!("no turn_id in {}", taken.last))?;
     let answer = Client::connect(gateway.address).await?.get(&format!("/hooks/bench/turns/{id}")).await?;
     let result: serde_json::Value = serde_json::from_slice(&answer.body)?;
-    ensure!(result["status"] == "accepted", "turn {id} should wait, and is {result}");
+    ensure!(result["status"] == "accepted", "turn {id} should be waiting, but is {result}");
     Ok(())
 }

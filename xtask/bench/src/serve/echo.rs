@@ -1,4 +1,4 @@
-//! The bare echo: what the HTTP server itself costs.
+//! The bare echo: the cost of the HTTP server alone.
 
 use axum::{Json, Router, routing::post};
 

@@ -1,4 +1,4 @@
-//! The bare proxy: what asking the agent costs when nothing is kept and nothing promised.
+//! The bare proxy: the cost of asking the agent without storage or guarantees.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ struct Message {
     content: String,
 }
 
-/// `POST /hooks/{name}`, answered by the agent at a base URL.
+/// `POST /hooks/{name}`, answered by the agent at the base URL `agent`.
 ///
 /// # Errors
 ///
@@ -46,7 +46,7 @@ async fn relay(State(agent): State<Agent>, Json(turn): Json<Turn>) -> Result<Jso
     Ok(Json(Answered::with(reply)))
 }
 
-/// Not streamed: the cheapest way to ask, and so the hardest to compare with.
+/// Asks without streaming: the cheapest way, and so the strictest comparison.
 async fn ask(agent: &Agent, message: &str) -> reqwest::Result<String> {
     let body = json!({ "model": "bench", "messages": [{ "role": "user", "content": message }] });
     let answer = agent.client.post(&agent.url).json(&body).send().await?.error_for_status()?;

@@ -1,4 +1,4 @@
-//! The bare Telegram bot: what answering there costs when nothing is asked, kept or promised.
+//! The bare Telegram bot: the cost of answering on Telegram without an agent, storage or guarantees.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ struct Chat {
     id: i64,
 }
 
-/// Answers every message that `token` gets from the Bot API at `api`, all of a batch at once. Serves nothing.
+/// Starts a bot that answers every message, those of one batch concurrently. The router is empty.
 ///
 /// # Errors
 ///
@@ -40,7 +40,7 @@ pub(crate) fn router(api: &str, token: &str) -> Result<Router> {
     let base = format!("{api}/bot{token}");
     tokio::spawn(async move {
         if let Err(error) = answer_all(&client, &base).await {
-            eprintln!("the bare bot ended: {}", error.without_url());
+            eprintln!("the bare bot failed: {}", error.without_url());
         }
     });
     Ok(Router::new())

@@ -14,7 +14,7 @@ pub(in crate::sqlite) async fn list(
     filter: &TurnFilter,
     now: Timestamp,
 ) -> Result<Vec<TurnSummary>, StoreError> {
-    // What is open, overdue or undeliverable is found from what is owed: few rows of a long history.
+    // Partial indexes of the obligations find the few open, overdue, absent or undeliverable turns of a long history.
     let from = match filter.state {
         _ if filter.conversation.is_some() => "turns as t cross join obligations as o on o.turn_id = t.id",
         None | Some(TurnListState::Settled) => "turns as t cross join obligations as o on o.turn_id = t.id",

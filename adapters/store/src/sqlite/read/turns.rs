@@ -1,4 +1,4 @@
-//! Turns, and what is to be done about them.
+//! Turns, and queries for the ones that are due, waiting or running.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ pub(in crate::sqlite) async fn waiting(
     after: Option<ConversationId>,
     limit: u32,
 ) -> Result<Vec<WaitingTurn>, StoreError> {
-    // Steps through the index from one conversation to the next, past all but the first turn of each.
+    // Steps through the index from one conversation to the next, and reads only the first turn of each.
     let sql = "
         with recursive line (conversation_id) as (
             select (
@@ -145,7 +145,7 @@ pub(in crate::sqlite) async fn transcript(
     session: SessionId,
     limit: u32,
 ) -> Result<Vec<(TurnId, Line)>, StoreError> {
-    // One row for all lines: each row of an answer costs as much as reading it from the database does.
+    // One row for all lines: returning a row costs as much as reading it from the database.
     let sql = "
         select json_group_array(json_array(
             hex(turn_id), json_object('speaker', speaker, 'name', name, 'text', text, 'at', at)
@@ -163,7 +163,7 @@ pub(in crate::sqlite) async fn transcript(
 }
 
 pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Result<Option<Dossier>, StoreError> {
-    // One transaction: all of it as of one moment.
+    // One transaction: all rows are from the same moment.
     let mut reading = pool.begin().await.map_err(store_error)?;
     let row = sqlx::query(select_turns!("where o.turn_id = ?"))
         .bind(turn.as_uuid())
@@ -219,7 +219,7 @@ pub(in crate::sqlite) async fn dossier(pool: &SqlitePool, turn: TurnId) -> Resul
     }))
 }
 
-/// Below every id, where there is none to start after.
+/// The id to start after; for `None` the nil id, which is below all others.
 fn id_after(after: Option<TurnId>) -> uuid::Uuid {
     after.map_or(uuid::Uuid::nil(), TurnId::as_uuid)
 }

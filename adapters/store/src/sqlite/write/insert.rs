@@ -1,4 +1,4 @@
-//! Events that are new, and the turns that they open.
+//! Inserts new events, and the turns that they open.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -15,7 +15,7 @@ use crate::sqlite::{
     stored::{Details, ObligationColumns},
 };
 
-/// Inserts events that change nothing of what was said before, all of them at once.
+/// Inserts events that change no earlier rows, all at once.
 pub(super) async fn all(connection: &mut SqliteConnection, events: &[&NewEvent]) -> Result<Vec<Stored>, StoreError> {
     let is_new = insert_events(connection, events).await?;
 
@@ -29,7 +29,7 @@ pub(super) async fn all(connection: &mut SqliteConnection, events: &[&NewEvent])
     let mut duplicates = duplicates(connection, &known.collect::<Vec<_>>()).await?;
 
     let stored = events.iter().zip(is_new).map(|(event, is_new)| match &event.turn {
-        _ if !is_new => duplicates.pop_front().expect("there is one for every such event"),
+        _ if !is_new => duplicates.pop_front().expect("every duplicate was found"),
         None => Stored::Kept,
         Some(_) => {
             let place = &places[&event.event.conversation];
@@ -39,7 +39,7 @@ pub(super) async fn all(connection: &mut SqliteConnection, events: &[&NewEvent])
     Ok(stored.collect())
 }
 
-/// Inserts those events that are new, and says which those are.
+/// Inserts the events that are new. Returns for each event whether it was.
 async fn insert_events(connection: &mut SqliteConnection, events: &[&NewEvent]) -> Result<Vec<bool>, StoreError> {
     let answers = INSERT_EVENTS
         .answers(connection, events, |new, values| {
@@ -60,11 +60,11 @@ async fn insert_events(connection: &mut SqliteConnection, events: &[&NewEvent]) 
     for row in answers {
         inserted.insert(row.try_get::<Uuid, _>(0).map_err(store_error)?);
     }
-    // The same event twice in one batch is new the first time.
+    // Of two equal events in one batch, the first is new.
     Ok(events.iter().map(|event| inserted.remove(&event.id.as_uuid())).collect())
 }
 
-/// What became of events that were accepted before, in their order.
+/// The stored results of events that were accepted before, in order.
 async fn duplicates(connection: &mut SqliteConnection, events: &[&NewEvent]) -> Result<VecDeque<Stored>, StoreError> {
     let numbered: Vec<(i64, &NewEvent)> = (0..).zip(events.iter().copied()).collect();
     let answers = SELECT_DUPLICATES
@@ -75,7 +75,7 @@ async fn duplicates(connection: &mut SqliteConnection, events: &[&NewEvent]) -> 
         })
         .await?;
     if answers.len() != events.len() {
-        return Err(StoreError::Failed("an event was neither new nor known".to_owned()));
+        return Err(StoreError::Failed("an event was neither inserted nor found".to_owned()));
     }
     let duplicate = |row: &sqlx::sqlite::SqliteRow| {
         let turn: Option<Uuid> = row.try_get(0)?;
@@ -84,14 +84,14 @@ async fn duplicates(connection: &mut SqliteConnection, events: &[&NewEvent]) -> 
     answers.iter().map(|row| duplicate(row).map_err(store_error)).collect()
 }
 
-/// A conversation's id, and what is current in it.
+/// A conversation and its current session.
 struct Place {
     conversation: ConversationId,
     session: SessionId,
     has_history: bool,
 }
 
-/// Finds the conversations of turns, and makes those that are new.
+/// Finds the conversations of turns, and creates the missing ones.
 async fn places<'a>(
     connection: &mut SqliteConnection,
     turns: &[(&'a NewEvent, &'a NewTurn)],
@@ -148,7 +148,7 @@ async fn places<'a>(
     Ok(places)
 }
 
-/// Opens the turns.
+/// Inserts the turns, their obligations and the runs that start at once.
 async fn open(
     connection: &mut SqliteConnection,
     turns: &[(&NewEvent, &NewTurn)],
@@ -231,5 +231,5 @@ static INSERT_OBLIGATIONS: Statement = Statement::new(
 /// Inserts one event; see [`all`].
 pub(super) async fn one(connection: &mut SqliteConnection, new: &NewEvent) -> Result<Stored, StoreError> {
     let stored = all(connection, &[new]).await?;
-    stored.into_iter().next().ok_or_else(|| StoreError::Failed("an event has no answer".to_owned()))
+    stored.into_iter().next().ok_or_else(|| StoreError::Failed("an event has no result".to_owned()))
 }

@@ -1,8 +1,7 @@
-//! What a transaction of the writer consists of: every kind of row in one statement.
+//! The statements of one transaction of the writer: one for each kind of row.
 //!
-//! Within a transaction the order is: what was accepted, then transitions, then remarks. All requests of
-//! one batch are in flight at the same time, so any order between them is a true one; transitions on the
-//! same turn keep theirs.
+//! Their order is: accepted events, transitions, then the other requests. All requests of a batch are in
+//! flight at the same time, so any order between them is correct; transitions on the same turn keep theirs.
 
 mod accept;
 mod amend;
@@ -23,7 +22,7 @@ use super::{
     work::{Outcome, Work},
 };
 
-/// Carries out `works` on a connection that is in a transaction. The outcomes are in their order.
+/// Writes `works` on a connection that is in a transaction. The outcomes are in the order of the works.
 pub(super) async fn all(connection: &mut SqliteConnection, works: &[Work]) -> Result<Vec<Outcome>, StoreError> {
     let (mut accepts, mut transitions) = (Vec::new(), Vec::new());
     let (mut blocked, mut fetched, mut probed, mut configured) = (Vec::new(), Vec::new(), false, None);
@@ -65,7 +64,7 @@ pub(super) async fn all(connection: &mut SqliteConnection, works: &[Work]) -> Re
     Ok(outcomes.map(|outcome| outcome.expect("every request has an outcome of its kind")).collect())
 }
 
-/// Of two blocks of a scope the later end counts.
+/// When a scope is blocked twice, the later end counts.
 static BLOCK: Statement = Statement::new(
     "with r (channel, account, chat, until) as ({rows})
     insert into blocked (channel, account, chat, until) select * from r where channel is not null
