@@ -113,6 +113,6 @@ impl Agent {
 
 impl Serialize for Agent {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.section.shown().with_first("kind", self.kind).serialize(serializer)
+        self.section.redacted().with_first("kind", self.kind).serialize(serializer)
     }
 }

@@ -4,18 +4,18 @@ use std::{any::Any, fmt, sync::Arc};
 
 use serde::{Serialize, Serializer};
 
-use crate::shown::Shown;
+use crate::redacted::RedactedValue;
 
 /// A section that was read and checked, with its redacted form.
 #[derive(Clone)]
 pub(crate) struct Boxed {
     section: Arc<dyn Any + Send + Sync>,
-    shown: Shown,
+    redacted: RedactedValue,
 }
 
 impl Boxed {
     pub(crate) fn new<T: Serialize + Send + Sync + 'static>(section: T) -> Self {
-        Self { shown: Shown::of(&section), section: Arc::new(section) }
+        Self { redacted: RedactedValue::of(&section), section: Arc::new(section) }
     }
 
     /// `None` if the section has another type.
@@ -23,20 +23,20 @@ impl Boxed {
         self.section.downcast_ref()
     }
 
-    pub(crate) const fn shown(&self) -> &Shown {
-        &self.shown
+    pub(crate) const fn redacted(&self) -> &RedactedValue {
+        &self.redacted
     }
 }
 
 /// Prints no secrets.
 impl fmt::Debug for Boxed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.shown.fmt(f)
+        self.redacted.fmt(f)
     }
 }
 
 impl Serialize for Boxed {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.shown.serialize(serializer)
+        self.redacted.serialize(serializer)
     }
 }

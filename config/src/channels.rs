@@ -50,7 +50,7 @@ pub struct Common {
     /// Who may talk to the agent. `None`: everyone whom the channel itself has authenticated.
     pub people: Option<People>,
     /// Whether the agent is notified of reactions to its messages.
-    pub tells_reactions: bool,
+    pub notify_reactions: bool,
     /// The largest file that is accepted from a person, if the channel accepts files.
     pub max_attachment: Option<Size>,
     /// Overrides `guard.on_unknown`.
@@ -76,10 +76,10 @@ pub struct PlatformSection {
     /// [`ChannelSection::MANUAL`].
     pub manual: &'static str,
     /// `None`: the platform was left out of the build.
-    read: Option<Read>,
+    read: Option<ReadChannels>,
 }
 
-type Read = fn(&Node, &Key, &mut Reader<'_>) -> BTreeMap<String, Channel>;
+type ReadChannels = fn(&Node, &Key, &mut Reader<'_>) -> BTreeMap<String, Channel>;
 
 impl PlatformSection {
     /// The platform whose section is `T`.
@@ -205,7 +205,7 @@ fn read<T: ChannelSection>(node: &Node, key: &Key, reader: &mut Reader<'_>) -> B
             found.push((name.to_owned(), section));
         }
     });
-    one_channel_each(&found, node, key, reader);
+    check_unique_accounts(&found, node, key, reader);
     found.into_iter().map(|(name, section)| (name, Channel::new(section))).collect()
 }
 
@@ -217,7 +217,7 @@ fn check_agent<T: ChannelSection>(section: &T, checks: &mut Checks<'_>) {
 
 /// Reports each channel that uses the account of another one. Two channels that fetch the same bot's updates would take them
 /// from each other, or both answer them.
-fn one_channel_each<T: ChannelSection>(channels: &[(String, T)], node: &Node, key: &Key, reader: &mut Reader<'_>) {
+fn check_unique_accounts<T: ChannelSection>(channels: &[(String, T)], node: &Node, key: &Key, reader: &mut Reader<'_>) {
     let mut seen = BTreeMap::new();
     for (name, section) in channels {
         let Some(Account { key: proof, id, rule }) = section.account() else { continue };

@@ -57,7 +57,7 @@ impl fmt::Debug for Environment {
 }
 
 /// What is needed to resolve secrets and relative paths.
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct ResolveContext<'a> {
     pub(crate) environment: &'a Environment,
     pub(crate) working_dir: &'a Path,
     pub(crate) config_dir: &'a Path,

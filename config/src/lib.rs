@@ -33,12 +33,12 @@ mod outbox;
 mod people;
 mod problem;
 mod read;
+mod redacted;
 mod routing;
 mod secret;
 mod sections;
 mod server;
 mod show;
-mod shown;
 mod size;
 mod store;
 #[cfg(feature = "testing")]
@@ -57,7 +57,7 @@ pub use crate::{
     log::{Log, LogFormat, LogLevel},
     lookup::{ConfigSource, Loaded, Options, load, load_store},
     outbox::Outbox,
-    people::{AllowList, Looks, People},
+    people::{AllowList, IdFormat, People},
     problem::{ConfigErrors, Place, Problem},
     routing::Routing,
     secret::{Secret, Token},

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     Build, Config, Store,
-    environment::{Environment, FILE_NAME, Surroundings},
+    environment::{Environment, FILE_NAME, ResolveContext},
     node::{Node, Value, parse_default, parse_file, parse_variable},
     problem::{ConfigErrors, Place, Problem},
 };
@@ -74,9 +74,12 @@ impl fmt::Display for ConfigSource {
 pub fn load(options: &Options, build: &Build) -> Result<Loaded, ConfigErrors> {
     let Layers { tree, source, overrides, mut problems } = Layers::find(options, build)?;
     let config_dir = options.working_dir.join(source.folder());
-    let around =
-        Surroundings { environment: &options.environment, working_dir: &options.working_dir, config_dir: &config_dir };
-    match Config::read(tree, &around, build) {
+    let context = ResolveContext {
+        environment: &options.environment,
+        working_dir: &options.working_dir,
+        config_dir: &config_dir,
+    };
+    match Config::read(tree, &context, build) {
         Ok(config) if problems.is_empty() => Ok(Loaded { config, source, overrides }),
         Ok(_) => Err(ConfigErrors::new(problems)),
         Err(more) => {
@@ -119,7 +122,7 @@ impl Layers {
             None => ConfigSource::Defaults,
             Some((path, text)) => {
                 let over = parse_file(&text, &path).map_err(ConfigErrors::new)?;
-                make_room(&mut tree, &over);
+                drop_unused_defaults(&mut tree, &over);
                 tree.overlay(over);
                 ConfigSource::File(path)
             }
@@ -156,7 +159,7 @@ fn read(options: &Options, path: &Path) -> io::Result<String> {
 }
 
 /// Removes the default channels if `over` has channels, and the default agents if it has agents.
-fn make_room(defaults: &mut Node, over: &Node) {
+fn drop_unused_defaults(defaults: &mut Node, over: &Node) {
     let agents = over.get("agents").is_some_and(|node| node.table().is_none_or(|agents| !agents.is_empty()));
     let channels = over.get("channels").and_then(Node::table).is_some_and(|platforms| {
         platforms.values().any(|platform| platform.table().is_none_or(|channels| !channels.is_empty()))
@@ -193,7 +196,7 @@ fn apply_overrides(tree: &mut Node, environment: &Environment) -> (Vec<String>, 
             continue;
         }
         let over = one_key(tree, &steps, parse_variable(value, name));
-        if !tree.keeps_its_tables(&over) {
+        if !tree.preserves_tables(&over) {
             wrong("names a table of config keys: name a key in it, or give it `{ key = value }`".to_owned());
             continue;
         }

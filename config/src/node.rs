@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 use toml::de::{DeTable, DeValue};
 
 use crate::{
-    key::{Key, Step},
+    key::{Key, KeyStep},
     problem::{Place, Problem},
 };
 
@@ -65,18 +65,18 @@ impl Node {
     }
 
     /// The place of the value at `steps`, or of the nearest value above it.
-    pub(crate) fn place_of(&self, steps: &[Step]) -> &Place {
+    pub(crate) fn place_of(&self, steps: &[KeyStep]) -> &Place {
         let next = match (steps.first(), &self.value) {
-            (Some(Step::Name(name)), Value::Table(table)) => table.get(name),
-            (Some(Step::Index(index)), Value::List(list)) => list.get(*index),
+            (Some(KeyStep::Name(name)), Value::Table(table)) => table.get(name),
+            (Some(KeyStep::Index(index)), Value::List(list)) => list.get(*index),
             _ => None,
         };
         next.map_or(&self.place, |next| next.place_of(&steps[1..]))
     }
 
     /// Removes the value at `steps`. Returns `false` if there is none.
-    pub(crate) fn remove(&mut self, steps: &[Step]) -> bool {
-        let (Some(Step::Name(name)), Value::Table(table)) = (steps.first(), &mut self.value) else {
+    pub(crate) fn remove(&mut self, steps: &[KeyStep]) -> bool {
+        let (Some(KeyStep::Name(name)), Value::Table(table)) = (steps.first(), &mut self.value) else {
             return false;
         };
         if steps.len() == 1 {
@@ -108,12 +108,12 @@ impl Node {
     }
 
     /// Whether `over` replaces no table with a single value.
-    pub(crate) fn keeps_its_tables(&self, over: &Self) -> bool {
+    pub(crate) fn preserves_tables(&self, over: &Self) -> bool {
         match (self.table().filter(|_| !self.is_reference()), over.table()) {
             (None, _) => true,
             (Some(_), None) => false,
             (Some(table), Some(over)) => {
-                over.iter().all(|(name, over)| table.get(name).is_none_or(|node| node.keeps_its_tables(over)))
+                over.iter().all(|(name, over)| table.get(name).is_none_or(|node| node.preserves_tables(over)))
             }
         }
     }
@@ -195,14 +195,14 @@ pub(crate) fn parse_variable(held: &str, name: &str) -> Node {
 
 fn syntax_problem(error: &toml::de::Error, source: &str, locate: Locate<'_>) -> Problem {
     let place = locate(error.span().map_or(0, |span| span.start));
-    match written_twice(error, source) {
+    match duplicate_key(error, source) {
         Some(key) => Problem::Key { key, what: "is defined twice: rename or remove one of them".to_owned(), place },
         None => Problem::Syntax { what: format!("not TOML: {}", error.message()), place },
     }
 }
 
 /// The key of a duplicate-key error. The parser reports only the place of its last part.
-fn written_twice(error: &toml::de::Error, source: &str) -> Option<Key> {
+fn duplicate_key(error: &toml::de::Error, source: &str) -> Option<Key> {
     if !error.message().contains("duplicate key") {
         return None;
     }

@@ -80,7 +80,7 @@ pub struct People {
 
 /// The format of ids and names on a platform.
 #[derive(Clone, Copy, Debug)]
-pub struct Looks {
+pub struct IdFormat {
     /// Whether an entry can be a person. Not called for `*`, which is everyone.
     pub is_person: fn(&str) -> bool,
     /// Whether an entry can be a group.
@@ -91,7 +91,7 @@ pub struct Looks {
     pub group: &'static str,
 }
 
-impl Looks {
+impl IdFormat {
     /// Whether an entry of `allow_from` is valid: a person, or `*`.
     #[must_use]
     pub fn may_be_person(&self, entry: &str) -> bool {
@@ -112,11 +112,11 @@ impl People {
     }
 
     /// Reports every entry that cannot be a person or group of the platform.
-    pub fn check(&self, looks: &Looks, checks: &mut Checks<'_>) {
-        let Looks { is_group, person, group, .. } = looks;
+    pub fn check(&self, format: &IdFormat, checks: &mut Checks<'_>) {
+        let IdFormat { is_group, person, group, .. } = format;
         for (index, entry) in self.allow_from.iter().enumerate() {
             let key = checks.key(&["allow_from"]).index(index);
-            if looks.may_be_person(entry) {
+            if format.may_be_person(entry) {
                 continue;
             }
             let what = if is_group(entry) {
@@ -127,7 +127,7 @@ impl People {
             checks.wrong(key, what);
         }
         for (index, entry) in self.group_allow_from.iter().enumerate() {
-            if !(looks.may_be_person(entry) || is_group(entry)) {
+            if !(format.may_be_person(entry) || is_group(entry)) {
                 let key = checks.key(&["group_allow_from"]).index(index);
                 checks.wrong(key, format!("must be {person}, or {group}, not {entry:?}"));
             }

@@ -10,7 +10,7 @@ use serde::{
 };
 
 use crate::{
-    environment::Surroundings,
+    environment::ResolveContext,
     node::{Node, Value},
     problem::Place,
 };
@@ -43,8 +43,8 @@ impl Secret {
 }
 
 impl From<&str> for Secret {
-    fn from(words: &str) -> Self {
-        Self(words.into())
+    fn from(text: &str) -> Self {
+        Self(text.into())
     }
 }
 
@@ -74,23 +74,23 @@ impl Serialize for Secret {
 
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Words;
-        impl Visitor<'_> for Words {
+        struct TextVisitor;
+        impl Visitor<'_> for TextVisitor {
             type Value = Secret;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a secret")
             }
 
-            fn visit_str<E: Error>(self, words: &str) -> Result<Secret, E> {
-                Ok(Secret(words.into()))
+            fn visit_str<E: Error>(self, text: &str) -> Result<Secret, E> {
+                Ok(Secret(text.into()))
             }
 
-            fn visit_string<E: Error>(self, words: String) -> Result<Secret, E> {
-                Ok(Secret(words.into()))
+            fn visit_string<E: Error>(self, text: String) -> Result<Secret, E> {
+                Ok(Secret(text.into()))
             }
         }
-        deserializer.deserialize_newtype_struct(SECRET, Words)
+        deserializer.deserialize_newtype_struct(SECRET, TextVisitor)
     }
 }
 
@@ -98,7 +98,7 @@ impl<'de> Deserialize<'de> for Secret {
 #[derive(Clone, Debug)]
 pub enum Token {
     /// Set by the operator.
-    Given(Secret),
+    Configured(Secret),
     /// `{ generate = true }`: generated at the first start and kept with mode 600 in the data directory.
     Generate,
 }
@@ -106,7 +106,7 @@ pub enum Token {
 impl Serialize for Token {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Given(secret) => secret.serialize(serializer),
+            Self::Configured(secret) => secret.serialize(serializer),
             Self::Generate => {
                 let mut table = serializer.serialize_map(Some(1))?;
                 table.serialize_entry("generate", &true)?;
@@ -118,32 +118,32 @@ impl Serialize for Token {
 
 impl<'de> Deserialize<'de> for Token {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct WordsOrNone;
-        impl Visitor<'_> for WordsOrNone {
+        struct TextOrNone;
+        impl Visitor<'_> for TextOrNone {
             type Value = Token;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a token")
             }
 
-            fn visit_str<E: Error>(self, words: &str) -> Result<Token, E> {
-                Ok(Token::Given(Secret(words.into())))
+            fn visit_str<E: Error>(self, text: &str) -> Result<Token, E> {
+                Ok(Token::Configured(Secret(text.into())))
             }
 
-            fn visit_string<E: Error>(self, words: String) -> Result<Token, E> {
-                Ok(Token::Given(Secret(words.into())))
+            fn visit_string<E: Error>(self, text: String) -> Result<Token, E> {
+                Ok(Token::Configured(Secret(text.into())))
             }
 
             fn visit_unit<E: Error>(self) -> Result<Token, E> {
                 Ok(Token::Generate)
             }
         }
-        deserializer.deserialize_newtype_struct(TOKEN, WordsOrNone)
+        deserializer.deserialize_newtype_struct(TOKEN, TextOrNone)
     }
 }
 
-pub(crate) enum Found {
-    Words(String),
+pub(crate) enum ResolvedSecret {
+    Text(String),
     Generate,
 }
 
@@ -151,15 +151,17 @@ pub(crate) enum Found {
 ///
 /// # Errors
 /// What is wrong; continues the sentence after the key. Never contains any part of the secret, or of a value in its place.
-pub(crate) fn resolve(node: &Node, around: &Surroundings<'_>, may_generate: bool) -> Result<Found, String> {
-    let words = match reference(node) {
+pub(crate) fn resolve(node: &Node, context: &ResolveContext<'_>, may_generate: bool) -> Result<ResolvedSecret, String> {
+    let text = match reference(node) {
         None => node.text().ok_or_else(|| misplaced(may_generate))?.to_owned(),
-        Some(("generate", Node { value: Value::Boolean(true), .. })) if may_generate => return Ok(Found::Generate),
-        Some(("env", Node { value: Value::Text(name), .. })) => from_variable(name, around)?,
-        Some(("file", Node { value: Value::Text(path), place, .. })) => from_file(Path::new(path), place, around)?,
+        Some(("generate", Node { value: Value::Boolean(true), .. })) if may_generate => {
+            return Ok(ResolvedSecret::Generate);
+        }
+        Some(("env", Node { value: Value::Text(name), .. })) => from_variable(name, context)?,
+        Some(("file", Node { value: Value::Text(path), place, .. })) => from_file(Path::new(path), place, context)?,
         Some(_) => return Err(misplaced(may_generate)),
     };
-    if words.trim().is_empty() {
+    if text.trim().is_empty() {
         return Err(match reference(node) {
             Some((kind, Node { value: Value::Text(from), .. })) => {
                 let kind = if kind == "env" { "environment variable" } else { "file" };
@@ -168,7 +170,7 @@ pub(crate) fn resolve(node: &Node, around: &Surroundings<'_>, may_generate: bool
             _ => "is empty".to_owned(),
         });
     }
-    Ok(Found::Words(words))
+    Ok(ResolvedSecret::Text(text))
 }
 
 fn reference(node: &Node) -> Option<(&str, &Node)> {
@@ -186,8 +188,8 @@ fn misplaced(may_generate: bool) -> String {
     format!("must be text in quotes, {ways}")
 }
 
-fn from_variable(name: &str, around: &Surroundings<'_>) -> Result<String, String> {
-    let value = around.environment.get(name).ok_or_else(|| {
+fn from_variable(name: &str, context: &ResolveContext<'_>) -> Result<String, String> {
+    let value = context.environment.get(name).ok_or_else(|| {
         format!("is read from the environment variable `{name}`, which is not set: set it, or write the value here")
     })?;
     let value = value
@@ -198,12 +200,12 @@ fn from_variable(name: &str, around: &Surroundings<'_>) -> Result<String, String
 
 /// A relative path starts at the folder of the config file. If an environment variable names it, it starts at the working
 /// directory.
-fn from_file(path: &Path, place: &Place, around: &Surroundings<'_>) -> Result<String, String> {
+fn from_file(path: &Path, place: &Place, context: &ResolveContext<'_>) -> Result<String, String> {
     let path = match place {
-        Place::File { .. } => around.config_dir.join(path),
-        Place::Variable(_) | Place::Default => around.working_dir.join(path),
+        Place::File { .. } => context.config_dir.join(path),
+        Place::Variable(_) | Place::Default => context.working_dir.join(path),
     };
-    let words = std::fs::read_to_string(&path)
+    let text = std::fs::read_to_string(&path)
         .map_err(|error| format!("is read from the file {}, which cannot be read: {error}", path.display()))?;
-    Ok(words.trim_end_matches(['\r', '\n']).to_owned())
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }

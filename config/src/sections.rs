@@ -7,7 +7,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{
     Admin, Agent, Build, Channels, Environment, Guard, Log, Outbox, Routing, Server, Store,
     check::{Names, Section},
-    environment::Surroundings,
+    environment::ResolveContext,
     key::Key,
     names::{list, unknown},
     node::{Node, Table, Value},
@@ -34,9 +34,9 @@ const SECTIONS: [&str; 9] = ["server", "store", "admin", "log", "channels", "age
 
 impl Config {
     /// Reads and checks the merged tree.
-    pub(crate) fn read(mut tree: Node, around: &Surroundings<'_>, build: &Build) -> Result<Self, Vec<Problem>> {
+    pub(crate) fn read(mut tree: Node, context: &ResolveContext<'_>, build: &Build) -> Result<Self, Vec<Problem>> {
         let names = names(&tree, build);
-        let mut reader = Reader { around, names: &names, problems: Vec::new() };
+        let mut reader = Reader { context, names: &names, problems: Vec::new() };
         choose_default_agent(&mut tree, &mut reader);
 
         let root = Key::default();
@@ -74,9 +74,9 @@ impl Store {
     /// Reads and checks only this section. It contains no secrets and no references to other sections.
     pub(crate) fn read(tree: &Node) -> Result<Self, Vec<Problem>> {
         let (environment, nowhere) = (Environment::default(), Path::new(""));
-        let around = Surroundings { environment: &environment, working_dir: nowhere, config_dir: nowhere };
+        let context = ResolveContext { environment: &environment, working_dir: nowhere, config_dir: nowhere };
         let names = Names::default();
-        let mut reader = Reader { around: &around, names: &names, problems: Vec::new() };
+        let mut reader = Reader { context: &context, names: &names, problems: Vec::new() };
         section(tree, "store", &mut reader).filter(|_| reader.problems.is_empty()).ok_or(reader.problems)
     }
 }

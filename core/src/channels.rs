@@ -7,7 +7,7 @@ use tracing::{error, info, warn};
 use crate::{
     lifecycle::Lifecycle,
     model::conversation::ChannelId,
-    pauses::{self, Growing},
+    pauses::{self, GrowingPause},
     ports::{
         channel::{ChannelAdapter, ChannelError, ChannelHealth},
         clock::SharedClock,
@@ -52,7 +52,7 @@ pub(crate) async fn supervise(
     lifecycle: Lifecycle,
 ) {
     let channel = adapter.channel().clone();
-    let mut pauses = Growing::along(pauses::RESTART);
+    let mut pauses = GrowingPause::new(pauses::RESTART);
     while !lifecycle.stopping.is_cancelled() {
         let started = clock.now();
         let (run, intake, shutdown) = (Arc::clone(&adapter), intake.clone(), lifecycle.stopping.child_token());
@@ -61,7 +61,7 @@ pub(crate) async fn supervise(
             return;
         }
         if clock.now().since(started) >= FORGIVEN_AFTER {
-            pauses.start_again();
+            pauses.reset();
         }
         match result {
             Ok(Ok(())) => warn!(%channel, "the channel stopped by itself, restarting it"),

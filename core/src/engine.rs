@@ -11,8 +11,8 @@ use crate::{
     channels::{self, Channels},
     commands::Commands,
     hub::Hub,
-    intake::{accept::Acceptor, entering::Entrance},
-    ledger::{Ledger, consequences::Followers, transaction::Terms},
+    intake::{accept::Acceptor, event_router::EventRouter},
+    ledger::{Ledger, consequences::ConsequenceExecutor, transaction::DecisionContext},
     lifecycle::Lifecycle,
     model::{agent::AgentName, conversation::ChannelId, ids::OwnerId, settings::Settings},
     outbox::{
@@ -101,13 +101,13 @@ impl Engine {
         let ledger = Arc::new(Ledger {
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
-            terms: Terms {
+            context: DecisionContext {
                 settings: Arc::clone(&settings),
                 channels: Arc::clone(&channels),
                 agents: agents.keys().cloned().collect(),
                 owner,
             },
-            followers: Followers {
+            executor: ConsequenceExecutor {
                 store: Arc::clone(&store),
                 timer: Arc::clone(&timer),
                 slots: Arc::clone(&slots),
@@ -169,7 +169,7 @@ impl Engine {
             channels: Arc::clone(&channels),
             lanes: Arc::clone(&lanes),
             opened: Mutex::new(opened),
-            on_their_way: Dispatcher::places(&channels),
+            in_flight: Dispatcher::in_flight_limits(&channels),
             timer: Arc::clone(&timer),
             settings: Arc::clone(&settings),
             clock: Arc::clone(&clock),
@@ -192,7 +192,7 @@ impl Engine {
             owner,
             lifecycle: lifecycle.clone(),
         });
-        let entrance = Entrance {
+        let router = EventRouter {
             settings,
             addresses: Arc::clone(&addresses),
             slots: Arc::clone(&slots),
@@ -200,7 +200,7 @@ impl Engine {
             owner,
         };
         let inlet = Arc::new(Acceptor {
-            entrance: Arc::new(entrance),
+            router: Arc::new(router),
             store: Arc::clone(&store),
             ledger,
             scheduler: Arc::clone(&scheduler),

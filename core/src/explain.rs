@@ -5,17 +5,17 @@
 //!
 //! To explain something new, add an entry to the timeline in `timeline.rs`, or a sentence here.
 
+mod text;
 mod timeline;
-mod words;
 
 #[cfg(test)]
 mod tests;
 
 use std::fmt::{self, Write as _};
 
-use rejoinder_guard::{CancelledBy, Cause, Expectation, Rung, Settlement, State, Timestamp, Via};
+use rejoinder_guard::{CancelledBy, Cause, Expectation, ObligationState, Rung, Settlement, Timestamp, Via};
 
-use self::words::{clip, rfc3339, span, until};
+use self::text::{clip, rfc3339, span, until};
 use crate::{
     model::{
         conversation::ChannelId,
@@ -80,7 +80,7 @@ fn headline(dossier: &Dossier) -> String {
         return format!("The turn waits: its channel {} is not configured.", channel(dossier));
     }
     match obligation.state() {
-        State::Settled(Settlement::Signal { signal, via, .. }) => match via {
+        ObligationState::Settled(Settlement::Signal { signal, via, .. }) => match via {
             _ if dossier.turn.handler.is_gateway() => {
                 format!("Answered by the gateway itself, {took} after it was accepted.")
             }
@@ -97,20 +97,22 @@ fn headline(dossier: &Dossier) -> String {
                 format!("{}: the ladder answered ({rung}), {took} after it was accepted.", because(*cause, dossier))
             }
         },
-        State::Settled(Settlement::Silence { .. }) => "Nothing was owed, and nothing was sent.".to_owned(),
-        State::Settled(Settlement::Cancelled { by: CancelledBy::Deletion }) => {
+        ObligationState::Settled(Settlement::Silence { .. }) => "Nothing was owed, and nothing was sent.".to_owned(),
+        ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Deletion }) => {
             format!("The message was deleted, {took} after it was accepted.")
         }
-        State::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) }) => {
+        ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) }) => {
             format!("Cancelled by the person, {took} after it was accepted; turn {by} is the command.")
         }
-        State::Settled(Settlement::Merged { into }) => format!("Answered together with turn {into}."),
-        State::Merged { into } => format!("Turn {into} answers for this one as well."),
-        State::Undeliverable { reason } => format!("Undeliverable: {}.", clip(reason)),
-        State::Claimed { signal, .. } => format!("A {signal} is in flight and not acknowledged yet."),
-        State::Deferred => "A deferral was shown: the answer is a debt.".to_owned(),
-        State::Open if obligation.is_running() => "The agent is working on it; nothing has been shown yet.".to_owned(),
-        State::Open => "The turn waits for a run; nothing has been shown yet.".to_owned(),
+        ObligationState::Settled(Settlement::Merged { into }) => format!("Answered together with turn {into}."),
+        ObligationState::Merged { into } => format!("Turn {into} answers for this one as well."),
+        ObligationState::Undeliverable { reason } => format!("Undeliverable: {}.", clip(reason)),
+        ObligationState::Claimed { signal, .. } => format!("A {signal} is in flight and not acknowledged yet."),
+        ObligationState::Deferred => "A deferral was shown: the answer is a debt.".to_owned(),
+        ObligationState::Open if obligation.is_running() => {
+            "The agent is working on it; nothing has been shown yet.".to_owned()
+        }
+        ObligationState::Open => "The turn waits for a run; nothing has been shown yet.".to_owned(),
     }
 }
 
@@ -147,7 +149,7 @@ fn next(dossier: &Dossier, now: Timestamp) -> String {
         );
     }
     match obligation.state() {
-        State::Settled(_) => match unsent(dossier) {
+        ObligationState::Settled(_) => match unsent(dossier) {
             Some(delivery) if delivery.is_copy => {
                 format!("The turn is settled; a copy of the answer is still to be sent. {}", attempt(delivery, now))
             }
@@ -156,17 +158,17 @@ fn next(dossier: &Dossier, now: Timestamp) -> String {
             }
             None => "Nothing more: the turn is settled.".to_owned(),
         },
-        State::Undeliverable { .. } => format!(
+        ObligationState::Undeliverable { .. } => format!(
             "Nothing more happens automatically. The undelivered text is kept: see `rejoinder turns show {}`. Check \
              what the platform reported, and answer the person in another way.",
             dossier.turn.id
         ),
-        State::Merged { into } => format!("It is settled when turn {into} is."),
-        State::Claimed { .. } => match unsent(dossier) {
+        ObligationState::Merged { into } => format!("It is settled when turn {into} is."),
+        ObligationState::Claimed { .. } => match unsent(dossier) {
             Some(delivery) => attempt(delivery, now),
             None => "The platform's response is being stored.".to_owned(),
         },
-        State::Open | State::Deferred => work(dossier, now),
+        ObligationState::Open | ObligationState::Deferred => work(dossier, now),
     }
 }
 
@@ -217,13 +219,13 @@ fn attempt(delivery: &DeliveryRecord, now: Timestamp) -> String {
 /// Why the ladder was climbed, with the operator's detail, as the beginning of a sentence.
 fn because(cause: Cause, dossier: &Dossier) -> String {
     match dossier.turn.obligation.fallback() {
-        Some((_, why)) if !why.is_empty() => format!("{} ({})", cause_words(cause), clip(why)),
-        _ => cause_words(cause).to_owned(),
+        Some((_, why)) if !why.is_empty() => format!("{} ({})", cause_text(cause), clip(why)),
+        _ => cause_text(cause).to_owned(),
     }
 }
 
 /// A cause, as the beginning of a sentence.
-const fn cause_words(cause: Cause) -> &'static str {
+const fn cause_text(cause: Cause) -> &'static str {
     match cause {
         Cause::Silent => "The agent said nothing",
         Cause::Error => "The run failed",

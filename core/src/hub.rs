@@ -34,7 +34,7 @@ struct Followers {
 }
 
 impl Followers {
-    fn tell(&mut self, version: Version, view: Arc<TurnView>) {
+    fn send(&mut self, version: Version, view: Arc<TurnView>) {
         let latest = self.latest.entry(view.turn_id).or_default();
         if version <= *latest {
             return;
@@ -60,7 +60,7 @@ impl Hub {
     }
 
     /// Whether a change of this turn has a watcher or a follower.
-    pub(crate) fn is_heard(&self, turn: TurnId, channel: &ChannelId) -> bool {
+    pub(crate) fn has_listeners(&self, turn: TurnId, channel: &ChannelId) -> bool {
         self.turns.contains_key(&turn)
             || self.channels.get(channel).is_some_and(|followers| followers.sender.receiver_count() > 0)
     }
@@ -68,11 +68,11 @@ impl Hub {
     /// Publishes a change of a turn, unless a newer one was published before.
     pub(crate) fn publish(&self, version: Version, view: Arc<TurnView>) {
         if let Some(mut followers) = self.channels.get_mut(&view.conversation.channel) {
-            followers.tell(version, Arc::clone(&view));
+            followers.send(version, Arc::clone(&view));
         }
         if let Some(watcher) = self.turns.get(&view.turn_id) {
             watcher.send_if_modified(|latest| {
-                let is_newer = latest.as_ref().is_none_or(|(told, _)| version > *told);
+                let is_newer = latest.as_ref().is_none_or(|(sent, _)| version > *sent);
                 if is_newer {
                     *latest = Some((version, view));
                 }

@@ -34,9 +34,9 @@ mod pauses;
 mod ports;
 mod router;
 mod scheduler;
-mod seen;
 mod sweep;
 mod timer;
+mod visibility;
 mod worker;
 
 /// The port to the store, and the rows that it writes and reads.
@@ -68,13 +68,13 @@ pub use hub::Watch;
 pub use markdown::{read_markdown, shows_anything, split_markdown};
 pub use model::{
     access::{Access, AllowList, DirectPolicy, GroupPolicy},
-    agent::{AgentFile, AgentName, AgentTurn, Deferred, Line, Speaker, Usage},
+    agent::{AgentFile, AgentName, AgentTurn, Deferred, HistoryLine, Speaker, Usage},
     capabilities::{Capabilities, Rate, Receipts, Resend, Support, TextLimit, TextUnit},
     conversation::{ChannelId, ChatKind, ConversationRef},
     delivery::{Action, Class, Content, Delivery, DeliveryError, Receipt, Scope},
     event::{Amends, Directed, EventKind, InboundEvent, Sender, SenderKind},
     ids::{ConversationId, DeliveryId, EventId, OwnerId, SessionId, TurnId},
-    settings::{Policies, Question, Settings, Words},
+    settings::{Policies, Question, Settings, Templates},
     turn::Handler,
     view::{FallbackView, Shown, TurnStatus, TurnView},
 };
@@ -88,6 +88,6 @@ pub use ports::{
 };
 
 pub use rejoinder_guard::{
-    Attachment, CancelledBy, Cause, End, Expectation, Ladder, LateAnswer, Obligation, OnUnknown, Outcome, Policy,
-    Reply, Rung, Settlement, Shim, SignalKind, State, Timestamp, Via, is_blank,
+    Attachment, CancelledBy, Cause, End, Expectation, Ladder, LateAnswer, Obligation, ObligationState, OnUnknown,
+    Outcome, Policy, Reply, Rung, Settlement, Shim, SignalKind, Timestamp, Via, is_blank,
 };

@@ -16,7 +16,7 @@ mod tests;
 use std::borrow::Cow;
 
 use cuts::{Cut, Rank};
-use lines::{FencePart, Kind};
+use lines::{FencePart, LineKind};
 use part::Source;
 pub use shown::{read_markdown, shows_anything};
 use unicode_segmentation::GraphemeCursor;
@@ -173,7 +173,9 @@ impl<M: Fn(&str) -> usize> Splitter<'_, M> {
         let index = self.source.line_at(start);
         let line = &self.source.lines[index];
         match line.kind {
-            Kind::Fence(_, FencePart::Open) => self.source.lines.get(index + 1).map_or(line.end, |body| body.content),
+            LineKind::Fence(_, FencePart::Open) => {
+                self.source.lines.get(index + 1).map_or(line.end, |body| body.content)
+            }
             _ => start,
         }
     }

@@ -62,23 +62,23 @@ pub(crate) const PANICKED: Duration = Duration::from_secs(1);
 
 /// Goes through a table of pauses; the last one repeats.
 #[derive(Debug)]
-pub(crate) struct Growing {
+pub(crate) struct GrowingPause {
     table: &'static [Duration],
-    taken: usize,
+    count: usize,
 }
 
-impl Growing {
-    pub(crate) const fn along(table: &'static [Duration]) -> Self {
-        Self { table, taken: 0 }
+impl GrowingPause {
+    pub(crate) const fn new(table: &'static [Duration]) -> Self {
+        Self { table, count: 0 }
     }
 
     pub(crate) fn next(&mut self) -> Duration {
-        self.taken = self.taken.saturating_add(1);
-        nth(self.table, self.taken)
+        self.count = self.count.saturating_add(1);
+        nth(self.table, self.count)
     }
 
-    pub(crate) const fn start_again(&mut self) {
-        self.taken = 0;
+    pub(crate) const fn reset(&mut self) {
+        self.count = 0;
     }
 }
 
@@ -89,11 +89,11 @@ pub(crate) fn nth(table: &[Duration], count: usize) -> Duration {
 
 /// The growing pauses of an adapter between failed tries of a connection or a poll.
 #[derive(Debug)]
-pub struct Backoff(Growing);
+pub struct Backoff(GrowingPause);
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self(Growing::along(RECONNECT))
+        Self(GrowingPause::new(RECONNECT))
     }
 }
 
@@ -110,6 +110,6 @@ impl Backoff {
 
     /// Starts again at the shortest pause, after a successful try.
     pub const fn reset(&mut self) {
-        self.0.start_again();
+        self.0.reset();
     }
 }

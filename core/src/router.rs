@@ -16,7 +16,7 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     /// It is stored and opens no turn.
-    Nowhere,
+    NoTurn,
     /// It is stored and opens no turn; its sender gets a notice that they may not talk to the agent.
     Stranger,
     /// An agent, or one of the gateway's own commands, handles it.
@@ -26,23 +26,23 @@ pub(crate) enum Route {
 /// Routes an event. Only an event that a person directs at the agent is owed an answer.
 pub(crate) fn route(event: &InboundEvent, settings: &Settings) -> Route {
     if event.sender.kind != SenderKind::Person {
-        return Route::Nowhere;
+        return Route::NoTurn;
     }
     let channel = &event.conversation.channel;
-    let is_said = match event.kind {
+    let is_message = match event.kind {
         EventKind::Message | EventKind::Choice { .. } | EventKind::Unreadable => true,
-        EventKind::Reaction { .. } if settings.tells_reactions.contains(channel) => false,
+        EventKind::Reaction { .. } if settings.reaction_channels.contains(channel) => false,
         EventKind::Reaction { .. } | EventKind::Moved { .. } | EventKind::Other => {
-            return Route::Nowhere;
+            return Route::NoTurn;
         }
     };
     match settings.access.get(channel).map_or(Permit::Granted, |access| access.permit(event)) {
         Permit::Granted => {}
-        Permit::Told => return Route::Stranger,
-        Permit::Denied => return Route::Nowhere,
+        Permit::DeniedWithNotice => return Route::Stranger,
+        Permit::Denied => return Route::NoTurn,
     }
     let expectation = match event.directed {
-        _ if !is_said => Expectation::Nothing,
+        _ if !is_message => Expectation::Nothing,
         Directed::Ambient => Expectation::Nothing,
         Directed::DirectChat | Directed::Mention | Directed::ReplyToUs | Directed::Command | Directed::Asked => {
             Expectation::Answer

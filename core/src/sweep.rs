@@ -33,7 +33,7 @@ const PAGE: u32 = 256;
 const AT_ONCE: usize = 64;
 
 /// How soon the sweep checks again for rows that are due and in work.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const RECHECK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Keeps deadlines and retries.
 pub(crate) struct Sweep {
@@ -70,7 +70,7 @@ impl Sweep {
         let attempts = self.store.attempts_left(self.owner).await?;
         let interrupted = attempts.len();
         for delivery in attempts {
-            self.attempts.lost(delivery, "the gateway stopped before the platform answered").await?;
+            self.attempts.end_as_unknown(delivery, "the gateway stopped before the platform answered").await?;
         }
         if runs + interrupted > 0 {
             info!(runs, attempts = interrupted, "recovered runs and attempts of an earlier process");
@@ -146,7 +146,7 @@ impl Sweep {
         self.timer.clear();
         if let Some(at) = self.store.next_wake().await? {
             // Rows that are due already are in work by now: check again soon.
-            let soon = now + if is_stuck { pauses::READ_AGAIN } else { LOOK_AGAIN };
+            let soon = now + if is_stuck { pauses::READ_AGAIN } else { RECHECK_PAUSE };
             self.timer.wait_until(if at <= now { soon } else { at });
         }
         Ok(())

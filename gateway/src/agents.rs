@@ -1,7 +1,7 @@
-//! The kinds of agents of this build. Each implements [`Kind`] in a file of its own.
+//! The kinds of agents of this build. Each implements [`AgentFactory`] in a file of its own.
 //!
-//! To add one, write its runtime and its section in `adapters/agents`, implement [`Kind`] in a file here, and list it in
-//! [`KINDS`].
+//! To add one, write its runtime and its section in `adapters/agents`, implement [`AgentFactory`] in a file here, and list
+//! it in [`FACTORIES`].
 
 mod front_desk;
 mod openai;
@@ -19,10 +19,10 @@ use crate::{
 };
 
 /// In the order of the manual.
-static KINDS: &[&dyn Kind] = &[&front_desk::FrontDesk, &openai::OpenAi];
+static FACTORIES: &[&dyn AgentFactory] = &[&front_desk::FrontDesk, &openai::OpenAi];
 
 /// What the gateway needs to know about a kind of agent.
-pub(crate) trait Kind: Sync {
+pub(crate) trait AgentFactory: Sync {
     /// The configuration section of its agents.
     fn section(&self) -> AgentKind;
 
@@ -43,7 +43,7 @@ pub(crate) trait Kind: Sync {
     }
 
     /// Checks an agent for `rejoinder doctor`.
-    fn checkup<'a>(
+    fn check<'a>(
         &self,
         name: &str,
         agent: &'a Agent,
@@ -54,13 +54,16 @@ pub(crate) trait Kind: Sync {
 
 /// The configuration sections of all kinds.
 pub(crate) fn sections() -> Vec<AgentKind> {
-    KINDS.iter().map(|kind| kind.section()).collect()
+    FACTORIES.iter().map(|factory| factory.section()).collect()
 }
 
 /// The kind of a configured agent.
 ///
 /// # Panics
-/// Never: the configuration reader accepts only the kinds in [`KINDS`].
-pub(crate) fn kind_of(agent: &Agent) -> &'static dyn Kind {
-    *KINDS.iter().find(|kind| kind.section().name == agent.kind()).expect("only these kinds can be configured")
+/// Never: the configuration reader accepts only the kinds in [`FACTORIES`].
+pub(crate) fn factory_of(agent: &Agent) -> &'static dyn AgentFactory {
+    *FACTORIES
+        .iter()
+        .find(|factory| factory.section().name == agent.kind())
+        .expect("only these kinds can be configured")
 }

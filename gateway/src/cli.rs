@@ -20,14 +20,14 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use rejoinder_config::{Environment, Loaded, LogFormat, LogLevel, Options};
 
 #[cfg(test)]
-pub(crate) use self::init::{Script, nowhere, read};
+pub(crate) use self::init::{Script, load_section, unused_url};
 use crate::{
     console::{failure::Failure, output},
     logging, platforms,
 };
 
 /// How long printing an error may take: the process ends even if nothing reads its standard error.
-const ERROR_PATIENCE: Duration = Duration::from_secs(10);
+const ERROR_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The messaging gateway that can prove it answered.
 #[derive(Debug, Parser)]
@@ -127,7 +127,7 @@ pub fn main() -> ExitCode {
         Err(Failure::Failed(error)) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(failure) => {
             let code = failure.exit_code();
-            logging::within(ERROR_PATIENCE, move || eprintln!("error: {failure}"));
+            logging::run_with_timeout(ERROR_TIMEOUT, move || eprintln!("error: {failure}"));
             ExitCode::from(code)
         }
     }

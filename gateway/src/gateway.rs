@@ -11,9 +11,9 @@ use tracing::{info, warn};
 
 use crate::{
     http::{self, App, Bounds},
-    materials::{Materials, Shown, Tokens, WiringError},
+    materials::{Materials, TokenMode, TokenSource, WiringError},
     metrics, open_files,
-    platforms::{Intakes, Told},
+    platforms::{ChannelNotice, Intakes},
     secrets,
     wiring::{self, AgentInfo, Parts},
 };
@@ -22,7 +22,7 @@ use crate::{
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
 /// How long responses in progress may take after everything else has stopped.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What [`Gateway::start`] needs.
 #[derive(Clone)]
@@ -84,11 +84,11 @@ pub enum RunError {
 
 impl From<WiringError> for RunError {
     fn from(error: WiringError) -> Self {
-        let words = error.to_string();
+        let message = error.to_string();
         match error {
-            WiringError::Token { source, .. } => Self::Wiring(words, Some(Box::new(source))),
-            WiringError::Http(source) => Self::Wiring(words, Some(Box::new(source))),
-            WiringError::Channel { .. } | WiringError::Agent { .. } => Self::Wiring(words, None),
+            WiringError::Token { source, .. } => Self::Wiring(message, Some(Box::new(source))),
+            WiringError::Http(source) => Self::Wiring(message, Some(Box::new(source))),
+            WiringError::Channel { .. } | WiringError::Agent { .. } => Self::Wiring(message, None),
         }
     }
 }
@@ -109,7 +109,7 @@ pub struct Gateway {
     engine: Engine,
     store: Arc<dyn Store>,
     router: axum::Router,
-    hang_up: CancellationToken,
+    stop_waiting: CancellationToken,
     drain: Duration,
     connections_per_peer: Option<u32>,
     notes: Notes,
@@ -121,9 +121,9 @@ pub struct Gateway {
 pub(crate) struct Notes {
     /// The public or local URL, without a trailing slash.
     pub(crate) url: String,
-    pub(crate) channels: Vec<Told>,
+    pub(crate) channels: Vec<ChannelNotice>,
     pub(crate) agents: Vec<AgentInfo>,
-    pub(crate) admin: Shown,
+    pub(crate) admin: TokenSource,
     pub(crate) data_dir: PathBuf,
     /// Remarks on the configuration, which is valid.
     pub(crate) remarks: Vec<String>,
@@ -143,13 +143,13 @@ impl Gateway {
     /// When one of these steps fails; nothing keeps running then.
     pub async fn start(setup: Setup, address: SocketAddr) -> Result<Self, RunError> {
         let Setup { config, data_dir, clock, agents } = setup;
-        let made = secrets::make_private_dir(&data_dir);
-        made.map_err(|source| RunError::DataDir { path: data_dir.clone(), source })?;
+        let created = secrets::make_private_dir(&data_dir);
+        created.map_err(|source| RunError::DataDir { path: data_dir.clone(), source })?;
         let recorder = metrics::recorder();
         let mut options = OpenOptions::new(wiring::database(&config, &data_dir));
         options.clock = Arc::clone(&clock);
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await?);
-        let started = match Materials::new(&config, &data_dir, Tokens::Make, &clock, &agents) {
+        let started = match Materials::new(&config, &data_dir, TokenMode::Create, &clock, &agents) {
             Ok(materials) => {
                 start(&materials, &store).await.map(|(parts, engine)| (parts, engine, materials.started_at))
             }
@@ -166,9 +166,9 @@ impl Gateway {
         tokio::spawn(upkeep.clone().run_until_cancelled_owned({
             let recorder = recorder.clone();
             async move {
-                let mut beat = tokio::time::interval(METRICS_UPKEEP);
+                let mut interval = tokio::time::interval(METRICS_UPKEEP);
                 loop {
-                    beat.tick().await;
+                    interval.tick().await;
                     recorder.run_upkeep();
                 }
             }
@@ -178,21 +178,21 @@ impl Gateway {
                 .public_url
                 .as_ref()
                 .map_or_else(|| url_of(address), |url| url.as_str().trim_end_matches('/').to_owned()),
-            channels: parts.told.clone(),
+            channels: parts.notices.clone(),
             agents: parts.agent_infos.clone(),
-            admin: parts.admin_shown.clone(),
+            admin: parts.admin_token_source.clone(),
             data_dir,
             remarks: wiring::remarks(&config),
         };
-        let (hang_up, drain) = (parts.hang_up.clone(), parts.drain);
+        let (stop_waiting, drain) = (parts.stop_waiting.clone(), parts.drain);
         let channels = engine.clone();
         let intakes: Intakes = Arc::new(move |channel| channels.intake(channel));
-        let of_channels = std::mem::take(&mut parts.routes).into_iter().map(|routes| routes(&intakes)).collect();
+        let channel_routes = std::mem::take(&mut parts.routes).into_iter().map(|routes| routes(&intakes)).collect();
         let app = App::new(&parts, engine.clone(), Arc::clone(&store), clock, recorder, started_at, address);
-        let router = http::router(app, parts.front_page, of_channels);
+        let router = http::router(app, parts.front_page, channel_routes);
         let connections_per_peer = config.server.connections_per_peer;
         let upkeep = upkeep.drop_guard();
-        Ok(Self { engine, store, router, hang_up, drain, connections_per_peer, notes, _upkeep: upkeep })
+        Ok(Self { engine, store, router, stop_waiting, drain, connections_per_peer, notes, _upkeep: upkeep })
     }
 
     pub(crate) const fn notes(&self) -> &Notes {
@@ -202,14 +202,14 @@ impl Gateway {
     /// Serves HTTP on `listener` until `shutdown` is cancelled. Then stops accepting, lets running turns end, answers
     /// callers that still wait, and closes the store.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) {
-        let Self { engine, store, router, hang_up, drain, connections_per_peer, .. } = self;
+        let Self { engine, store, router, stop_waiting, drain, connections_per_peer, .. } = self;
         let bounds = Bounds::new(open_files::most(), connections_per_peer);
         let connections = http::accept(listener, router, bounds, &shutdown).await;
         info!(drain_ms = drain.as_millis(), "stopping: waiting for running turns, accepting nothing new");
         let closing = tokio::spawn(connections.close());
         engine.stop(drain).await;
-        hang_up.cancel();
-        if tokio::time::timeout(LAST_WORDS, closing).await.is_err() {
+        stop_waiting.cancel();
+        if tokio::time::timeout(CLOSE_TIMEOUT, closing).await.is_err() {
             warn!("some connections did not close in time");
         }
         store.close().await;

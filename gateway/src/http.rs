@@ -26,7 +26,7 @@ use axum::{
 use metrics_exporter_prometheus::PrometheusHandle;
 use rejoinder_core::{Engine, SharedClock, Store, Timestamp};
 
-use self::{access::Access, error::ApiError, health::Probe};
+use self::{access::Access, error::ApiError, health::StoreProbe};
 use crate::wiring::{AgentInfo, Parts};
 
 pub(crate) use self::{
@@ -45,7 +45,7 @@ pub(crate) struct App {
     started_at: Timestamp,
     agents: Vec<AgentInfo>,
     access: Access,
-    probe: Probe,
+    probe: StoreProbe,
     request_timeout: Duration,
 }
 
@@ -69,14 +69,14 @@ impl App {
             started_at,
             agents: parts.agent_infos.clone(),
             access: Access::new(&parts.admin_token, parts.public_url.as_ref(), address),
-            probe: Probe::new(store),
+            probe: StoreProbe::new(store),
             request_timeout: parts.request_timeout,
         }
     }
 }
 
-/// All routes: our own, and those `of_channels`. `/` redirects to `front_page`.
-pub(crate) fn router(app: App, front_page: Option<&'static str>, of_channels: Vec<Router>) -> Router {
+/// All routes: our own, and `channel_routes`. `/` redirects to `front_page`.
+pub(crate) fn router(app: App, front_page: Option<&'static str>, channel_routes: Vec<Router>) -> Router {
     let app = Arc::new(app);
     let admin = Router::new()
         .route("/turns", get(turns::list))
@@ -100,7 +100,7 @@ pub(crate) fn router(app: App, front_page: Option<&'static str>, of_channels: Ve
         Some(page) => own.route("/", get(async move || Redirect::to(page))),
         None => own,
     };
-    of_channels
+    channel_routes
         .into_iter()
         .fold(own.with_state(app), Router::merge)
         .fallback(not_found)

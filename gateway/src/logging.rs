@@ -28,7 +28,7 @@ use tracing_subscriber::{
 const LINES: usize = 4096;
 
 /// How long writing the last lines may take.
-const LAST_LINES: Duration = Duration::from_secs(2);
+const FINISH_TIMEOUT: Duration = Duration::from_secs(2);
 
 static WRITER: Mutex<Option<WorkerGuard>> = Mutex::new(None);
 static DROPPED: OnceLock<ErrorCounter> = OnceLock::new();
@@ -53,7 +53,7 @@ pub(crate) fn start(log: Log) {
 pub(crate) fn finish() {
     let writer = WRITER.lock().unwrap_or_else(PoisonError::into_inner).take();
     // Dropping the writer has a timeout of its own, but then prints a remark, which may block too.
-    within(LAST_LINES, move || drop(writer));
+    run_with_timeout(FINISH_TIMEOUT, move || drop(writer));
 }
 
 /// How many lines were dropped since the start.
@@ -61,15 +61,15 @@ pub(crate) fn dropped_lines() -> u64 {
     DROPPED.get().map_or(0, |dropped| dropped.dropped_lines() as u64)
 }
 
-/// Runs `write` in a thread of its own, and returns when it is done or after `patience`: its output may not be read.
-pub(crate) fn within(patience: Duration, write: impl FnOnce() + Send + 'static) {
-    let (done, is_done) = mpsc::channel();
+/// Runs `write` in a thread of its own, and returns when it is done or after `timeout`: its output may not be read.
+pub(crate) fn run_with_timeout(timeout: Duration, write: impl FnOnce() + Send + 'static) {
+    let (done, finished) = mpsc::channel();
     thread::spawn(move || {
         write();
         // Fails when the caller no longer waits.
         let _ = done.send(());
     });
-    let _ = is_done.recv_timeout(patience);
+    let _ = finished.recv_timeout(timeout);
 }
 
 /// Standard error for the thread that writes. Only this thread waits for a reader.
@@ -91,8 +91,10 @@ impl Write for Stderr {
         if lines > 0 {
             self.dropped = dropped;
             // Bypasses the buffer, which may be full again, and the configured level.
-            let told = subscriber(Log { level: LogLevel::Warn, ..self.log }, io::stderr);
-            dispatcher::with_default(&told, || warn!(lines, "log lines were lost here: standard error was not read"));
+            let dispatch = subscriber(Log { level: LogLevel::Warn, ..self.log }, io::stderr);
+            dispatcher::with_default(&dispatch, || {
+                warn!(lines, "log lines were lost here: standard error was not read")
+            });
         }
         Ok(())
     }

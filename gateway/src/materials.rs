@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     client,
-    secrets::{self, MadeToken},
+    secrets::{self, GeneratedToken},
 };
 
 /// Why the parts cannot be built.
@@ -39,32 +39,32 @@ pub(crate) enum WiringError {
 
 /// Where the token of a channel or of the admin interface comes from, for showing it to the operator.
 #[derive(Clone, Debug)]
-pub(crate) enum Shown {
+pub(crate) enum TokenSource {
     /// The configuration gives it.
-    Given,
+    Configured,
     /// The gateway generated it, and keeps it in a file.
-    Made(MadeToken),
+    Generated(GeneratedToken),
 }
 
 /// What to do about a missing token that the gateway should generate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tokens {
+pub(crate) enum TokenMode {
     /// Generate it, and keep it in the data directory.
-    Make,
+    Create,
     /// Write nothing: use a throwaway token, because the parts are only checked.
-    Look,
+    CheckOnly,
 }
 
 /// What channels and agents are built with.
 pub(crate) struct Materials<'a> {
     pub(crate) config: &'a Config,
     pub(crate) data_dir: &'a Path,
-    tokens: Tokens,
+    token_mode: TokenMode,
     pub(crate) clock: &'a SharedClock,
     pub(crate) started_at: Timestamp,
     pub(crate) http: reqwest::Client,
     /// Cancelled at the end of the shutdown: callers that still wait then get their current state.
-    pub(crate) hang_up: CancellationToken,
+    pub(crate) stop_waiting: CancellationToken,
     /// Agents that replace configured ones, or are added to them.
     pub(crate) agents: &'a HashMap<AgentName, Arc<dyn AgentRuntime>>,
 }
@@ -81,24 +81,24 @@ impl<'a> Materials<'a> {
     pub(crate) fn new(
         config: &'a Config,
         data_dir: &'a Path,
-        tokens: Tokens,
+        token_mode: TokenMode,
         clock: &'a SharedClock,
         agents: &'a HashMap<AgentName, Arc<dyn AgentRuntime>>,
     ) -> Result<Self, WiringError> {
-        let (http, hang_up) = (client::http_client().map_err(WiringError::Http)?, CancellationToken::new());
-        Ok(Self { config, data_dir, tokens, clock, started_at: clock.now(), http, hang_up, agents })
+        let (http, stop_waiting) = (client::http_client().map_err(WiringError::Http)?, CancellationToken::new());
+        Ok(Self { config, data_dir, token_mode, clock, started_at: clock.now(), http, stop_waiting, agents })
     }
 
     /// A configured token, and how to show it. `file` in the data directory holds a generated one.
     ///
     /// # Errors
     /// When a generated token can be neither read nor created.
-    pub(crate) fn token(&self, token: &Token, file: &str) -> Result<(SecretString, Shown), WiringError> {
+    pub(crate) fn token(&self, token: &Token, file: &str) -> Result<(SecretString, TokenSource), WiringError> {
         match token {
-            Token::Given(secret) => Ok((secret.get().clone(), Shown::Given)),
+            Token::Configured(secret) => Ok((secret.get().clone(), TokenSource::Configured)),
             Token::Generate => {
-                let made = self.made(file)?;
-                Ok((made.token.clone(), Shown::Made(made)))
+                let made = self.generated_token(file)?;
+                Ok((made.token.clone(), TokenSource::Generated(made)))
             }
         }
     }
@@ -107,10 +107,10 @@ impl<'a> Materials<'a> {
     ///
     /// # Errors
     /// When it can be neither read nor created.
-    pub(crate) fn made(&self, file: &str) -> Result<MadeToken, WiringError> {
-        let made = match self.tokens {
-            Tokens::Make => secrets::kept_or_made(self.data_dir, file),
-            Tokens::Look => secrets::kept_or_none(self.data_dir, file),
+    pub(crate) fn generated_token(&self, file: &str) -> Result<GeneratedToken, WiringError> {
+        let made = match self.token_mode {
+            TokenMode::Create => secrets::read_or_create(self.data_dir, file),
+            TokenMode::CheckOnly => secrets::read_or_throwaway(self.data_dir, file),
         };
         made.map_err(|source| WiringError::Token { path: self.data_dir.join(file), source })
     }

@@ -72,7 +72,7 @@ fn describe() {
 }
 
 /// The current state, for the gauges.
-pub(crate) struct Now {
+pub(crate) struct GaugeValues {
     /// `None` when the store could not be read.
     pub(crate) backlog: Option<Backlog>,
     pub(crate) store_writes: bool,
@@ -81,15 +81,15 @@ pub(crate) struct Now {
 }
 
 /// All metrics, in Prometheus' text format.
-pub(crate) fn render(recorder: &PrometheusHandle, now: &Now) -> String {
+pub(crate) fn render(recorder: &PrometheusHandle, values: &GaugeValues) -> String {
     let mut text = recorder.render();
     let current = PrometheusBuilder::new().build_recorder();
-    metrics::with_local_recorder(&current, || now.set());
+    metrics::with_local_recorder(&current, || values.set());
     text.push_str(&current.handle().render());
     text
 }
 
-impl Now {
+impl GaugeValues {
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a float, and no store holds 2^52 turns")]
     fn set(&self) {
         if let Some(Backlog { open, waiting, pending_deliveries, absent, undeliverable }) = self.backlog {
@@ -168,14 +168,14 @@ mod tests {
 
     #[test]
     fn a_store_that_cannot_be_asked_says_nothing_about_turns() {
-        let now = Now {
+        let values = GaugeValues {
             backlog: None,
             store_writes: false,
             channels: vec![(ChannelId::new("webhook", "a"), false)],
             started_at: Timestamp::from_millis(1500),
         };
 
-        let text = render(&recorder(), &now);
+        let text = render(&recorder(), &values);
 
         assert!(!text.contains("rejoinder_open_turns"), "{text}");
         assert!(text.contains("rejoinder_store_up 0\n"), "{text}");

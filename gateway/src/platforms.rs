@@ -27,8 +27,8 @@ use reqwest::Client;
 use utoipa::openapi::OpenApi;
 
 use crate::{
-    console::{ask::Ask, failure::Failure, finding::Finding, secret::SecretPlace},
-    materials::{Materials, Shown, WiringError},
+    console::{ask::Ask, failure::Failure, finding::Finding, secret::SecretLocation},
+    materials::{Materials, TokenSource, WiringError},
 };
 
 /// In the order of the manual and of the questions of `rejoinder init`.
@@ -83,7 +83,7 @@ pub(crate) trait Platform: Sync {
     }
 
     /// The checks of `rejoinder doctor`: one for each channel.
-    fn checkups<'a>(&self, _patient: Patient<'a>) -> Vec<BoxFuture<'a, Vec<Finding>>> {
+    fn checks<'a>(&self, _context: CheckContext<'a>) -> Vec<BoxFuture<'a, Vec<Finding>>> {
         Vec::new()
     }
 }
@@ -95,7 +95,7 @@ pub(crate) struct Built {
     /// Their HTTP routes, which limit their bodies themselves.
     pub(crate) routes: Option<Routes>,
     /// What the start reports about them.
-    pub(crate) told: Vec<Told>,
+    pub(crate) notices: Vec<ChannelNotice>,
     /// Where `/` redirects to.
     pub(crate) front_page: Option<&'static str>,
 }
@@ -108,16 +108,16 @@ pub(crate) type Intakes = Arc<dyn Fn(&ChannelId) -> Intake + Send + Sync>;
 
 /// How the start describes a channel.
 #[derive(Clone, Debug)]
-pub(crate) enum Told {
+pub(crate) enum ChannelNotice {
     /// A page at a path of the gateway. Without a token it is open to callers on this machine only.
-    Page { path: String, token: Option<Shown> },
+    Page { path: String, token: Option<TokenSource> },
     /// A path of the gateway that programs call. Without a token it accepts only signed requests.
-    Hook { path: String, token: Option<Shown> },
+    Hook { path: String, token: Option<TokenSource> },
     /// An account on a platform. The description says how and from where its messages arrive.
     Account { channel: ChannelId, description: String },
 }
 
-impl Told {
+impl ChannelNotice {
     /// The channel of an [`Account`](Self::Account). The sort key: `None`, for pages and hooks, comes first.
     pub(crate) const fn account(&self) -> Option<&ChannelId> {
         match self {
@@ -139,7 +139,10 @@ pub(crate) trait Setup: Sync {
     ///
     /// # Errors
     /// When the options are wrong, or the platform rejects the account.
-    fn given<'a>(&'a self, said: &'a ArgMatches) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>>;
+    fn account_from_options<'a>(
+        &'a self,
+        matches: &'a ArgMatches,
+    ) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>>;
 
     /// Asks for an account; `None` if the operator wants none. Typed secrets will be kept in `data_dir`.
     ///
@@ -147,8 +150,8 @@ pub(crate) trait Setup: Sync {
     /// When the questions get no answer.
     fn interview<'a>(
         &'a self,
-        said: &'a ArgMatches,
-        asked: &'a mut dyn Ask,
+        matches: &'a ArgMatches,
+        terminal: &'a mut dyn Ask,
         data_dir: &'a Path,
     ) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>>;
 }
@@ -157,9 +160,9 @@ pub(crate) trait Setup: Sync {
 pub(crate) struct Account {
     /// Its section, as TOML.
     pub(crate) section: String,
-    pub(crate) secrets: Vec<SecretPlace>,
+    pub(crate) secrets: Vec<SecretLocation>,
     /// What `init` prints about it at the end.
-    pub(crate) farewell: String,
+    pub(crate) closing_text: String,
 }
 
 /// Why the check of an account failed. Contains no secrets.
@@ -168,7 +171,7 @@ pub(crate) struct Account {
 pub(crate) enum CheckError {
     /// The platform rejects the token or the password.
     #[error("{0}")]
-    Wrong(String),
+    Rejected(String),
     /// The platform does not respond.
     #[error("{0}")]
     Unreachable(String),
@@ -176,7 +179,7 @@ pub(crate) enum CheckError {
 
 /// What `rejoinder doctor` checks.
 #[derive(Clone, Copy)]
-pub(crate) struct Patient<'a> {
+pub(crate) struct CheckContext<'a> {
     pub(crate) config: &'a Config,
     pub(crate) data_dir: &'a Path,
     pub(crate) http: &'a Client,

@@ -15,7 +15,7 @@ const BYTES: usize = 32;
 
 /// A generated token, and the file that keeps it.
 #[derive(Clone, Debug)]
-pub(crate) struct MadeToken {
+pub(crate) struct GeneratedToken {
     pub(crate) token: SecretString,
     pub(crate) path: PathBuf,
     /// Whether it was generated just now.
@@ -26,30 +26,30 @@ pub(crate) struct MadeToken {
 ///
 /// # Errors
 /// When the file can be neither read nor written.
-pub(crate) fn kept_or_made(data_dir: &Path, file: &str) -> io::Result<MadeToken> {
+pub(crate) fn read_or_create(data_dir: &Path, file: &str) -> io::Result<GeneratedToken> {
     let path = data_dir.join(file);
-    if let Some(token) = kept(&path)? {
-        return Ok(MadeToken { token, path, is_new: false });
+    if let Some(token) = read_token(&path)? {
+        return Ok(GeneratedToken { token, path, is_new: false });
     }
     let token = new_token()?;
-    keep(&path, &token)?;
-    Ok(MadeToken { token, path, is_new: true })
+    write(&path, &token)?;
+    Ok(GeneratedToken { token, path, is_new: true })
 }
 
 /// The token in `file` of `data_dir`. If there is none, generates one and stores it nowhere.
 ///
 /// # Errors
 /// When the file exists and cannot be read.
-pub(crate) fn kept_or_none(data_dir: &Path, file: &str) -> io::Result<MadeToken> {
+pub(crate) fn read_or_throwaway(data_dir: &Path, file: &str) -> io::Result<GeneratedToken> {
     let path = data_dir.join(file);
-    match kept(&path)? {
-        Some(token) => Ok(MadeToken { token, path, is_new: false }),
-        None => Ok(MadeToken { token: new_token()?, path, is_new: true }),
+    match read_token(&path)? {
+        Some(token) => Ok(GeneratedToken { token, path, is_new: false }),
+        None => Ok(GeneratedToken { token: new_token()?, path, is_new: true }),
     }
 }
 
 /// The stored token. An empty file counts as none: a crash leaves no partial file, but someone may have emptied it.
-fn kept(path: &Path) -> io::Result<Option<SecretString>> {
+fn read_token(path: &Path) -> io::Result<Option<SecretString>> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text.trim()).filter(|text| !text.is_empty()).map(SecretString::from)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -67,7 +67,7 @@ fn new_token() -> io::Result<SecretString> {
 ///
 /// # Errors
 /// When that fails; an existing file is then unchanged.
-pub(crate) fn keep(path: &Path, token: &SecretString) -> io::Result<()> {
+pub(crate) fn write(path: &Path, token: &SecretString) -> io::Result<()> {
     let unfinished = path.with_extension("new");
     let mut file = create_private(&unfinished)?;
     writeln!(file, "{}", token.expose_secret())?;
@@ -105,8 +105,8 @@ mod tests {
     fn a_token_is_made_once_and_kept_to_its_owner() {
         let folder = tempfile::tempdir().unwrap();
 
-        let made = kept_or_made(folder.path(), "hook-default-token").unwrap();
-        let kept = kept_or_made(folder.path(), "hook-default-token").unwrap();
+        let made = read_or_create(folder.path(), "hook-default-token").unwrap();
+        let kept = read_or_create(folder.path(), "hook-default-token").unwrap();
 
         assert!(made.is_new && !kept.is_new);
         assert_eq!(made.token.expose_secret(), kept.token.expose_secret());
@@ -124,17 +124,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("admin-token"), "\n").unwrap();
 
-        assert!(kept_or_made(folder.path(), "admin-token").unwrap().is_new);
+        assert!(read_or_create(folder.path(), "admin-token").unwrap().is_new);
     }
 
     #[test]
     fn whoever_looks_makes_nothing() {
         let folder = tempfile::tempdir().unwrap();
 
-        let none = kept_or_none(folder.path(), "admin-token").unwrap();
+        let none = read_or_throwaway(folder.path(), "admin-token").unwrap();
         let is_there = none.path.exists();
-        let made = kept_or_made(folder.path(), "admin-token").unwrap();
-        let kept = kept_or_none(folder.path(), "admin-token").unwrap();
+        let made = read_or_create(folder.path(), "admin-token").unwrap();
+        let kept = read_or_throwaway(folder.path(), "admin-token").unwrap();
 
         assert!(none.is_new && !none.token.expose_secret().is_empty() && !is_there);
         assert_eq!(kept.token.expose_secret(), made.token.expose_secret());
@@ -144,8 +144,8 @@ mod tests {
     fn two_tokens_are_two() {
         let folder = tempfile::tempdir().unwrap();
 
-        let one = kept_or_made(folder.path(), "one").unwrap();
-        let other = kept_or_made(folder.path(), "other").unwrap();
+        let one = read_or_create(folder.path(), "one").unwrap();
+        let other = read_or_create(folder.path(), "other").unwrap();
 
         assert_ne!(one.token.expose_secret(), other.token.expose_secret());
     }

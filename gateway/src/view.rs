@@ -3,7 +3,7 @@
 use std::fmt;
 
 use rejoinder_core::{
-    Action, Attachment, Expectation, Handler, SignalKind, State, TurnStatus, Via,
+    Action, Attachment, Expectation, Handler, ObligationState, SignalKind, TurnStatus, Via,
     explain::{Entry, Explanation},
     store::{AttemptRecord, AuditEntry, DeliveryRecord, Dossier, RunRecord, TurnSummary},
 };
@@ -369,7 +369,7 @@ impl From<&Dossier> for TurnDetail {
             state: obligation.state().as_str(),
             status: TurnStatus::of(obligation),
             reason: match obligation.state() {
-                State::Undeliverable { reason } => Some(reason.clone()),
+                ObligationState::Undeliverable { reason } => Some(reason.clone()),
                 _ => None,
             },
             wake_at: obligation.wake_at().map(rfc3339),

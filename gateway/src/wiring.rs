@@ -11,7 +11,7 @@ use std::{
 
 use rejoinder_config::{Config, Size};
 use rejoinder_core::{
-    AgentName, AgentRuntime, ChannelAdapter, ChatKind, Policies, Settings, SharedClock, SystemClock, Words,
+    AgentName, AgentRuntime, ChannelAdapter, ChatKind, Policies, Settings, SharedClock, SystemClock, Templates,
 };
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
@@ -19,8 +19,8 @@ use url::Url;
 
 use crate::{
     agents,
-    materials::{Materials, Shown, Tokens, WiringError},
-    platforms::{self, Routes, Told},
+    materials::{Materials, TokenMode, TokenSource, WiringError},
+    platforms::{self, ChannelNotice, Routes},
 };
 
 /// The largest attachment that an agent is given, in bytes, if no channel sets a limit.
@@ -46,13 +46,13 @@ pub(crate) struct Parts {
     pub(crate) channels: Vec<Arc<dyn ChannelAdapter>>,
     /// The channels' own HTTP routes.
     pub(crate) routes: Vec<Routes>,
-    pub(crate) told: Vec<Told>,
+    pub(crate) notices: Vec<ChannelNotice>,
     /// Where `/` redirects to.
     pub(crate) front_page: Option<&'static str>,
     pub(crate) admin_token: SecretString,
-    pub(crate) admin_shown: Shown,
+    pub(crate) admin_token_source: TokenSource,
     /// Cancelled at the end of the shutdown: callers that still wait then get their current state.
-    pub(crate) hang_up: CancellationToken,
+    pub(crate) stop_waiting: CancellationToken,
     pub(crate) public_url: Option<Url>,
     pub(crate) request_timeout: Duration,
     pub(crate) drain: Duration,
@@ -80,7 +80,7 @@ pub(crate) fn parts(materials: &Materials<'_>) -> Result<Parts, WiringError> {
 /// As [`parts`].
 pub(crate) fn check(config: &Config, data_dir: &Path) -> Result<(), WiringError> {
     let clock: SharedClock = Arc::new(SystemClock);
-    parts(&Materials::new(config, data_dir, Tokens::Look, &clock, &HashMap::new())?).map(drop)
+    parts(&Materials::new(config, data_dir, TokenMode::CheckOnly, &clock, &HashMap::new())?).map(drop)
 }
 
 /// Remarks on a valid configuration that the operator should know.
@@ -94,7 +94,7 @@ impl Wiring<'_> {
     fn parts(&self) -> Result<Parts, WiringError> {
         let built = platforms::all().map(|platform| platform.build(self.0)).collect::<Result<Vec<_>, _>>()?;
         let (agents, agent_infos) = self.agents()?;
-        let (admin_token, admin_shown) = self.0.token(&self.0.config.admin.token, "admin-token")?;
+        let (admin_token, admin_token_source) = self.0.token(&self.0.config.admin.token, "admin-token")?;
         let server = &self.0.config.server;
         let mut parts = Parts {
             settings: self.settings(),
@@ -102,11 +102,11 @@ impl Wiring<'_> {
             agent_infos,
             channels: Vec::new(),
             routes: Vec::new(),
-            told: Vec::new(),
+            notices: Vec::new(),
             front_page: None,
             admin_token,
-            admin_shown,
-            hang_up: self.0.hang_up.clone(),
+            admin_token_source,
+            stop_waiting: self.0.stop_waiting.clone(),
             public_url: server.public_url.clone(),
             request_timeout: server.request_timeout,
             drain: server.drain,
@@ -114,10 +114,10 @@ impl Wiring<'_> {
         for built in built {
             parts.channels.extend(built.channels);
             parts.routes.extend(built.routes);
-            parts.told.extend(built.told);
+            parts.notices.extend(built.notices);
             parts.front_page = parts.front_page.or(built.front_page);
         }
-        parts.told.sort_by(|a, b| a.account().cmp(&b.account()));
+        parts.notices.sort_by(|a, b| a.account().cmp(&b.account()));
         Ok(parts)
     }
 
@@ -126,17 +126,17 @@ impl Wiring<'_> {
         let mut agents: HashMap<AgentName, Arc<dyn AgentRuntime>> = HashMap::new();
         let mut infos = Vec::new();
         for (name, agent) in &self.0.config.agents {
-            let (name, kind) = (AgentName::from(name.as_str()), agents::kind_of(agent));
+            let (name, factory) = (AgentName::from(name.as_str()), agents::factory_of(agent));
             let runtime = match self.0.agents.get(&name) {
                 Some(other) => Arc::clone(other),
-                None => kind.build(&name, agent, self.0)?,
+                None => factory.build(&name, agent, self.0)?,
             };
             infos.push(AgentInfo {
                 name: Arc::clone(&name),
                 kind: agent.kind(),
                 description: runtime.describe(),
                 is_default: *name == *self.0.config.routing.default_agent,
-                remark: kind.remark(),
+                remark: factory.remark(),
             });
             agents.insert(name, runtime);
         }
@@ -149,21 +149,21 @@ impl Wiring<'_> {
     fn settings(&self) -> Settings {
         let Config { channels, routing, outbox, .. } = self.0.config;
         let commons = || channels.iter().map(|(id, channel)| (id, &channel.common));
-        let telling = commons().filter(|(_, common)| common.tells_reactions);
+        let telling = commons().filter(|(_, common)| common.notify_reactions);
         Settings {
             default_agent: AgentName::from(routing.default_agent.as_str()),
             channel_agents: commons()
                 .filter_map(|(id, common)| Some((id, AgentName::from(common.agent.as_deref()?))))
                 .collect(),
             access: commons().filter_map(|(id, common)| Some((id, common.people.as_ref()?.access()))).collect(),
-            tells_reactions: telling.map(|(id, _)| id).collect(),
+            reaction_channels: telling.map(|(id, _)| id).collect(),
             // The largest of all channels; each channel applies its own limit.
             max_attachment: commons()
                 .filter_map(|(_, common)| common.max_attachment)
                 .max()
                 .map_or(MAX_ATTACHMENT, Size::bytes),
             policies: self.policies(),
-            words: self.words(),
+            templates: self.templates(),
             max_concurrent_turns: routing.max_concurrent_turns as usize,
             delivery_lifetime: outbox.lifetime,
             min_attempts: outbox.min_attempts,
@@ -182,24 +182,24 @@ impl Wiring<'_> {
         policies
     }
 
-    fn words(&self) -> Words {
+    fn templates(&self) -> Templates {
         let guard = &self.0.config.guard;
         let everywhere = guard.templates.for_channel("");
-        let mut words = Words::default();
+        let mut templates = Templates::default();
         for (name, text) in &everywhere {
-            words = words.with_template("", name, text);
+            templates = templates.with_template("", name, text);
         }
         for (channel, _) in self.0.config.channels.iter() {
             for (name, text) in guard.templates.for_channel(channel.as_str()) {
                 if everywhere.get(name) != Some(&text) {
-                    words = words.with_template(channel.as_str(), name, text);
+                    templates = templates.with_template(channel.as_str(), name, text);
                 }
             }
         }
         for (name, question) in &guard.clarify {
-            words = words.with_question(name, question.clone());
+            templates = templates.with_question(name, question.clone());
         }
-        words
+        templates
     }
 }
 

@@ -65,7 +65,7 @@ mod time;
 pub use cleared::Cleared;
 pub use ladder::{Cause, Ladder, Rung};
 pub use obligation::{
-    CancelledBy, Decision, DraftPlace, Effect, Event, Expectation, Obligation, Settlement, State, Suppressed,
+    CancelledBy, Decision, DraftPlace, Effect, Event, Expectation, Obligation, ObligationState, Settlement, Suppressed,
 };
 pub use outcome::{Attachment, Outcome, Reply};
 pub use policy::{LateAnswer, OnUnknown, Policy};

@@ -21,14 +21,14 @@ mod work;
 
 use serde::{Deserialize, Serialize};
 
-use self::{candidate::Candidate, decision::Step, drafts::Drafting};
+use self::{candidate::Candidate, decision::EventContext, drafts::Drafting};
 pub use self::{
     decision::{Decision, Effect, Suppressed},
     drafts::DraftPlace,
     event::Event,
-    state::{CancelledBy, Settlement, State},
+    state::{CancelledBy, ObligationState, Settlement},
 };
-use crate::{Cause, Draft, Outcome, Policy, Timestamp, outcome::Judged};
+use crate::{Cause, Draft, Outcome, Policy, Timestamp, outcome::NormalisedOutcome};
 
 /// Whether a turn is owed an answer. Decided once, at intake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -74,7 +74,7 @@ enum Late {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Obligation {
     owed: Expectation,
-    state: State,
+    state: ObligationState,
     work: Work,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     soft_at: Option<Timestamp>,
@@ -84,7 +84,7 @@ pub struct Obligation {
     runs: u32,
     /// How many of them do not count towards `max_runs`: stopped by a shutdown, or ended in a deferral.
     #[serde(default, skip_serializing_if = "is_zero")]
-    taken_back: u32,
+    uncounted_runs: u32,
     claims: u32,
     /// Whether an attempt on the latest claim had an unknown result.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -102,7 +102,7 @@ pub struct Obligation {
     draft: Option<Drafting>,
     /// The due date of the deferral in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    promised: Option<Timestamp>,
+    deferral_due: Option<Timestamp>,
     /// The end that waits for the result of the claim in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pending: Option<Candidate>,
@@ -124,12 +124,12 @@ impl Obligation {
         };
         Self {
             owed,
-            state: State::Open,
+            state: ObligationState::Open,
             work: Work::Waiting,
             soft_at: soft.filter(|_| owed == Expectation::Answer).map(|soft| now + soft),
             hard_at: None,
             runs: 0,
-            taken_back: 0,
+            uncounted_runs: 0,
             claims: 0,
             in_doubt: false,
             deferrals: 0,
@@ -137,7 +137,7 @@ impl Obligation {
             climb: None,
             debt: None,
             draft: None,
-            promised: None,
+            deferral_due: None,
             pending: None,
             cancelled_by: None,
             late: None,
@@ -146,7 +146,7 @@ impl Obligation {
 
     /// The current state.
     #[must_use]
-    pub const fn state(&self) -> &State {
+    pub const fn state(&self) -> &ObligationState {
         &self.state
     }
 
@@ -198,10 +198,10 @@ impl Obligation {
         self.climb.as_ref().map(|climb| (climb.cause, climb.why.as_str()))
     }
 
-    /// When the gateway's own deferral is due; `None` unless the state is [`State::Open`].
+    /// When the gateway's own deferral is due; `None` unless the state is [`ObligationState::Open`].
     #[must_use]
     pub fn soft_deadline(&self) -> Option<Timestamp> {
-        self.soft_at.filter(|_| self.state == State::Open)
+        self.soft_at.filter(|_| self.state == ObligationState::Open)
     }
 
     /// When the run in flight is stopped; `None` without one.
@@ -215,10 +215,13 @@ impl Obligation {
     pub fn wake_at(&self) -> Option<Timestamp> {
         let hard = self.hard_at.filter(|_| self.work == Work::Running);
         let other = match &self.state {
-            State::Open => self.soft_at,
+            ObligationState::Open => self.soft_at,
             // While the turn waits for its run, no deadline applies: its debt is due after the run.
-            State::Deferred => self.due().filter(|_| self.work != Work::Waiting),
-            State::Claimed { .. } | State::Settled(_) | State::Merged { .. } | State::Undeliverable { .. } => None,
+            ObligationState::Deferred => self.due().filter(|_| self.work != Work::Waiting),
+            ObligationState::Claimed { .. }
+            | ObligationState::Settled(_)
+            | ObligationState::Merged { .. }
+            | ObligationState::Undeliverable { .. } => None,
         };
         match (hard, other) {
             (Some(hard), Some(other)) => Some(hard.min(other)),
@@ -228,54 +231,54 @@ impl Obligation {
 
     /// Applies an event that happened at `now`, and returns what the caller must do.
     pub fn on(&mut self, event: Event, policy: &Policy, now: Timestamp) -> Decision {
-        let mut step = Step::new(policy, now);
+        let mut context = EventContext::new(policy, now);
         match event {
-            Event::Draft { text } => self.draft(&text, &mut step),
+            Event::Draft { text } => self.draft(&text, &mut context),
             Event::Attempted { claim: Draft::CLAIM } => self.draft_attempted(),
-            Event::NotSent { claim: Draft::CLAIM } => self.draft_not_sent(&mut step),
+            Event::NotSent { claim: Draft::CLAIM } => self.draft_not_sent(&mut context),
             Event::Delivered { claim: Draft::CLAIM, messages } => self.draft_shown(messages),
             Event::Refused { claim: Draft::CLAIM, .. } | Event::Expired { claim: Draft::CLAIM, .. } => {
                 self.draft_ended();
             }
-            Event::Lost { claim: Draft::CLAIM, idempotent } => self.draft_lost(idempotent, &mut step),
-            Event::Begin => self.begin(&mut step),
-            Event::Outcome(outcome) => self.run_ended(Candidate::Outcome(outcome.judge()), &mut step),
-            Event::Failed(why) => self.run_ended(Candidate::Failed { cause: Cause::Error, why }, &mut step),
+            Event::Lost { claim: Draft::CLAIM, idempotent } => self.draft_lost(idempotent, &mut context),
+            Event::Begin => self.begin(&mut context),
+            Event::Outcome(outcome) => self.run_ended(Candidate::Outcome(outcome.normalise()), &mut context),
+            Event::Failed(why) => self.run_ended(Candidate::Failed { cause: Cause::Error, why }, &mut context),
             Event::Unreadable(why) => {
-                self.stop_work(&mut step);
-                self.end(Candidate::Failed { cause: Cause::Unreadable, why }, &mut step);
+                self.stop_work(&mut context);
+                self.end(Candidate::Failed { cause: Cause::Unreadable, why }, &mut context);
             }
             Event::Sent(reply) => {
                 // A blank send shows nothing: it is ignored, and the run continues.
-                if let Judged::Reply(reply) = Outcome::Reply(reply).judge() {
-                    self.end(Candidate::Sent(reply), &mut step);
+                if let NormalisedOutcome::Reply(reply) = Outcome::Reply(reply).normalise() {
+                    self.end(Candidate::Sent(reply), &mut context);
                 }
             }
-            Event::Tick => self.tick(&mut step),
+            Event::Tick => self.tick(&mut context),
             Event::Attempted { claim } => self.attempted(claim),
-            Event::NotSent { claim } => self.not_sent(claim, &mut step),
+            Event::NotSent { claim } => self.not_sent(claim, &mut context),
             Event::PartDelivered { claim } => self.part_delivered(claim),
-            Event::Delivered { claim, messages } => self.delivered(claim, messages, &mut step),
-            Event::Refused { claim, reason } => self.refused(claim, reason, &mut step),
-            Event::Expired { claim, reason } => self.expired(claim, reason, &mut step),
-            Event::Lost { claim, idempotent } => self.lost(claim, idempotent, &mut step),
-            Event::Recovered => self.recovered(&mut step),
-            Event::TakenBack => self.taken_back(&mut step),
-            Event::Cancelled { by } => self.cancelled(by, &mut step),
-            Event::Merged { into } => self.merged(into, &mut step),
+            Event::Delivered { claim, messages } => self.delivered(claim, messages, &mut context),
+            Event::Refused { claim, reason } => self.refused(claim, reason, &mut context),
+            Event::Expired { claim, reason } => self.expired(claim, reason, &mut context),
+            Event::Lost { claim, idempotent } => self.lost(claim, idempotent, &mut context),
+            Event::Recovered => self.recovered(&mut context),
+            Event::Interrupted => self.interrupted(&mut context),
+            Event::Cancelled { by } => self.cancelled(by, &mut context),
+            Event::Merged { into } => self.merged(into, &mut context),
             Event::MergeSettled => {
-                if let State::Merged { into } = &self.state {
+                if let ObligationState::Merged { into } = &self.state {
                     self.settle(Settlement::Merged { into: into.clone() });
                 }
             }
             Event::MergeGivenUp { reason } => {
-                if matches!(self.state, State::Merged { .. }) {
-                    self.give_up(reason, &mut step);
+                if matches!(self.state, ObligationState::Merged { .. }) {
+                    self.give_up(reason, &mut context);
                 }
             }
         }
-        self.take_back_unsent_draft(&mut step);
-        Decision { effects: step.effects }
+        self.withdraw_unsent_draft(&mut context);
+        Decision { effects: context.effects }
     }
 }
 

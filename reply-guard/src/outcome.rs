@@ -54,7 +54,7 @@ pub enum Outcome {
 /// An outcome after normalisation: without markers, reasoning and outer white space.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Judged {
+pub(crate) enum NormalisedOutcome {
     Reply(Reply),
     React(String),
     Defer { note: Option<String>, due: Timestamp },
@@ -64,27 +64,27 @@ pub(crate) enum Judged {
 impl Outcome {
     /// Normalises the outcome. A reply without attachments is silence when it holds nothing but white space,
     /// reasoning or silence markers.
-    pub(crate) fn judge(self) -> Judged {
+    pub(crate) fn normalise(self) -> NormalisedOutcome {
         match self {
             Self::Reply(reply) => match shim::normalise(&reply.text) {
-                shim::Normal::Text(text) => Judged::Reply(Reply { text, ..reply }),
-                _ if !reply.attachments.is_empty() => Judged::Reply(Reply { text: String::new(), ..reply }),
-                shim::Normal::Empty => Judged::Silent("empty".to_owned()),
-                shim::Normal::Marker(marker) => Judged::Silent(format!("marker {marker}")),
+                shim::Normal::Text(text) => NormalisedOutcome::Reply(Reply { text, ..reply }),
+                _ if !reply.attachments.is_empty() => NormalisedOutcome::Reply(Reply { text: String::new(), ..reply }),
+                shim::Normal::Empty => NormalisedOutcome::Silent("empty".to_owned()),
+                shim::Normal::Marker(marker) => NormalisedOutcome::Silent(format!("marker {marker}")),
             },
             Self::React(emoji) => match shim::normalise(&emoji) {
-                shim::Normal::Text(emoji) => Judged::React(emoji),
-                shim::Normal::Empty => Judged::Silent("empty reaction".to_owned()),
-                shim::Normal::Marker(marker) => Judged::Silent(format!("marker {marker}")),
+                shim::Normal::Text(emoji) => NormalisedOutcome::React(emoji),
+                shim::Normal::Empty => NormalisedOutcome::Silent("empty reaction".to_owned()),
+                shim::Normal::Marker(marker) => NormalisedOutcome::Silent(format!("marker {marker}")),
             },
             Self::Defer { note, due } => {
                 let note = note.and_then(|note| match shim::normalise(&note) {
                     shim::Normal::Text(text) => Some(text),
                     shim::Normal::Empty | shim::Normal::Marker(_) => None,
                 });
-                Judged::Defer { note, due }
+                NormalisedOutcome::Defer { note, due }
             }
-            Self::Silent(reason) => Judged::Silent(reason),
+            Self::Silent(reason) => NormalisedOutcome::Silent(reason),
         }
     }
 }

@@ -125,7 +125,7 @@ struct Word {
     /// The first marker in it.
     marker: Option<&'static str>,
     /// Whether it has wrapping.
-    is_worn: bool,
+    has_wrapping: bool,
 }
 
 impl Word {
@@ -133,7 +133,7 @@ impl Word {
         self.text.push(c);
         let rest = self.rest();
         if rest.len() == c.len_utf8() && is_wrapping(c) {
-            self.is_worn = true;
+            self.has_wrapping = true;
             self.matched = self.text.len();
         } else if let Some(name) = MARKERS.into_iter().find(|name| progress(rest, name) == Some(name.len())) {
             self.marker.get_or_insert(name);
@@ -153,7 +153,7 @@ impl Word {
 
     /// Whether it is [`SELF_DELIMITED`] without wrapping.
     fn is_tag(&self) -> bool {
-        self.as_marker() == Some(SELF_DELIMITED) && !self.is_worn
+        self.as_marker() == Some(SELF_DELIMITED) && !self.has_wrapping
     }
 
     /// Whether white space may come next without ending it.
@@ -196,7 +196,7 @@ impl Gap {
     }
 
     /// Joins the gaps around a removed line: the wider of the two, with the indentation of what follows.
-    fn close_up(mut self, right: Self) -> Self {
+    fn join(mut self, right: Self) -> Self {
         if self.line_ends <= right.line_ends {
             return right;
         }
@@ -231,7 +231,7 @@ enum Mode {
 /// Removes reasoning and silence markers from a stream of text.
 ///
 /// What [`push`](Self::push) returns may be shown at once. It has to be removed again only when it turns out to be
-/// reasoning without an opening tag ([`taken_back`](Self::taken_back)). The output does not depend on how the text
+/// reasoning without an opening tag ([`retractions`](Self::retractions)). The output does not depend on how the text
 /// is cut into chunks.
 ///
 /// ```
@@ -261,9 +261,9 @@ pub struct Shim {
     /// The first marker.
     marker: Option<&'static str>,
     /// Whether an opening reasoning tag was shown whose closing tag has not come yet.
-    has_beginning: bool,
-    has_thought: bool,
-    taken_back: u32,
+    has_open_tag: bool,
+    has_ended_reasoning: bool,
+    retractions: u32,
 }
 
 impl Shim {
@@ -299,14 +299,14 @@ impl Shim {
 
     /// How often all the text shown so far had to be removed, because a closing reasoning tag came without an opening one.
     #[must_use]
-    pub const fn taken_back(&self) -> u32 {
-        self.taken_back
+    pub const fn retractions(&self) -> u32 {
+        self.retractions
     }
 
     /// Whether reasoning has ended: what follows is meant for the person.
     #[must_use]
-    pub const fn has_thought(&self) -> bool {
-        self.has_thought
+    pub const fn has_ended_reasoning(&self) -> bool {
+        self.has_ended_reasoning
     }
 
     /// Ends the stream. Returns the rest of the text to show, and whether the stream meant silence.
@@ -337,7 +337,7 @@ impl Shim {
                     *seen = usize::from(c == '<');
                 }
                 if *seen == close.len() {
-                    self.has_thought = true;
+                    self.has_ended_reasoning = true;
                     self.mode = Mode::Gap;
                 }
             }
@@ -381,17 +381,17 @@ impl Shim {
                 self.word = Word::default();
                 self.mode = Mode::Reasoning { close, seen: 0 };
             } else {
-                self.has_beginning |= !self.is_quoted();
-                self.let_go(out);
+                self.has_open_tag |= !self.is_quoted();
+                self.show_word(out);
             }
         } else if REASONING.into_iter().any(|(_, close)| is(close)) {
-            if self.is_quoted() || std::mem::take(&mut self.has_beginning) {
-                self.let_go(out);
+            if self.is_quoted() || std::mem::take(&mut self.has_open_tag) {
+                self.show_word(out);
             } else {
-                self.take_back(out);
+                self.discard_reasoning(out);
             }
         } else if !self.word.may_become_special() {
-            self.let_go(out);
+            self.show_word(out);
         }
     }
 
@@ -403,13 +403,13 @@ impl Shim {
     }
 
     /// Discards everything so far as reasoning.
-    fn take_back(&mut self, out: &mut String) {
+    fn discard_reasoning(&mut self, out: &mut String) {
         out.clear();
-        *self = Self { has_thought: true, taken_back: self.taken_back + 1, ..Self::default() };
+        *self = Self { has_ended_reasoning: true, retractions: self.retractions + 1, ..Self::default() };
     }
 
     /// Shows a word that is neither marker nor tag. A tag may begin within it.
-    fn let_go(&mut self, out: &mut String) {
+    fn show_word(&mut self, out: &mut String) {
         let word = std::mem::take(&mut self.word).text;
         let within = word.char_indices().skip(1).find(|&(_, c)| c == '<' || is_invisible(c));
         let (first, rest) = word.split_at(within.map_or(word.len(), |(at, _)| at));
@@ -435,15 +435,15 @@ impl Shim {
         };
         let first = self.is_at_start();
         self.marker.get_or_insert(marker);
-        let held = Held { before: std::mem::take(&mut self.gap), bare: !word.is_worn, word: word.text };
-        self.held = (word.is_worn || !first).then_some(held);
+        let held = Held { before: std::mem::take(&mut self.gap), bare: !word.has_wrapping, word: word.text };
+        self.held = (word.has_wrapping || !first).then_some(held);
     }
 
     /// Decides about the held marker when a word follows it.
     fn settle_held(&mut self, out: &mut String) {
         let Some(held) = self.held.take() else { return };
         if self.begins_line(&held) && self.gap.ends_line() {
-            self.gap = held.before.close_up(std::mem::take(&mut self.gap));
+            self.gap = held.before.join(std::mem::take(&mut self.gap));
         } else if held.bare || self.begins_line(&held) {
             if self.shown || !self.chain.is_empty() {
                 self.chain.push_str(&held.before.text);

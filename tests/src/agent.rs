@@ -18,7 +18,7 @@ use axum::{
 use futures_util::stream;
 use rejoinder_core::{
     Outcome,
-    conformance::scripted::{End, Gate, Script, Step},
+    conformance::scripted::{Gate, Script, ScriptEnd, ScriptStep},
 };
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::mpsc};
@@ -111,7 +111,7 @@ impl Call {
     /// # Panics
     /// If the call has no messages.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn last_message(&self) -> String {
         let messages = self.body["messages"].as_array().expect("messages");
         let content = &messages.last().expect("a message")["content"];
         content.as_str().map_or_else(|| content.to_string(), ToOwned::to_owned)
@@ -151,10 +151,10 @@ impl ScriptedAgent {
         Self { port, shared }
     }
 
-    /// Starts an agent that answers everything with `words`.
-    pub async fn replying(words: &str) -> Self {
-        let words = words.to_owned();
-        Self::start(move |_, _| Script::replies(&words)).await
+    /// Starts an agent that answers everything with `text`.
+    pub async fn replying(text: &str) -> Self {
+        let text = text.to_owned();
+        Self::start(move |_, _| Script::replies(&text)).await
     }
 
     /// Starts an agent that echoes the last message.
@@ -162,12 +162,12 @@ impl ScriptedAgent {
         Self::start(|call, _| echo(call)).await
     }
 
-    /// Starts an agent that answers the first call with `words` once the gate opens, and echoes the others.
-    pub async fn holding(words: &str) -> (Self, Gate) {
-        let (release, words) = (Gate::default(), words.to_owned());
+    /// Starts an agent that answers the first call with `text` once the gate opens, and echoes the others.
+    pub async fn holding(text: &str) -> (Self, Gate) {
+        let (release, text) = (Gate::default(), text.to_owned());
         let held = release.clone();
         let agent = Self::start(move |call, number| match number {
-            0 => Script::replies(&words).waiting(&held),
+            0 => Script::replies(&text).waiting(&held),
             _ => echo(call),
         })
         .await;
@@ -190,7 +190,7 @@ impl ScriptedAgent {
     ///
     /// # Panics
     /// If it was not in time.
-    pub async fn called(&self, times: usize) {
+    pub async fn until_called(&self, times: usize) {
         let about = format!("the agent is called {times} times");
         eventually(&about, async || (self.calls().len() >= times).then_some(())).await;
     }
@@ -221,20 +221,20 @@ async fn complete(State(shared): State<Arc<Shared>>, headers: axum::http::Header
 }
 
 fn echo(call: &Call) -> Script {
-    Script::replies(&format!("echo {}", call.told()))
+    Script::replies(&format!("echo {}", call.last_message()))
 }
 
 /// Performs a script as the response to a call.
 async fn perform(script: Script) -> Response<Body> {
     let mut steps = script.steps.into_iter().peekable();
-    while let Some(step) = steps.next_if(|step| !matches!(step, Step::Stream(_))) {
+    while let Some(step) = steps.next_if(|step| !matches!(step, ScriptStep::Stream(_))) {
         wait(step).await;
     }
     if steps.peek().is_none() {
         match script.end {
-            End::Hang => return std::future::pending().await,
-            End::Fail(why) => return refusal(StatusCode::INTERNAL_SERVER_ERROR, &why),
-            End::Refuse(status) => return refusal(StatusCode::from_u16(status).expect("a status"), "refused"),
+            ScriptEnd::Hang => return std::future::pending().await,
+            ScriptEnd::Fail(why) => return refusal(StatusCode::INTERNAL_SERVER_ERROR, &why),
+            ScriptEnd::Refuse(status) => return refusal(StatusCode::from_u16(status).expect("a status"), "refused"),
             _ => {}
         }
     }
@@ -243,15 +243,15 @@ async fn perform(script: Script) -> Response<Body> {
         let mut streamed = String::new();
         for step in steps {
             match step {
-                Step::Stream(text) => {
+                ScriptStep::Stream(text) => {
                     streamed.push_str(&text);
                     // The client may have disconnected.
-                    let _ = sender.send(Ok(says(&text))).await;
+                    let _ = sender.send(Ok(content_chunk(&text))).await;
                 }
                 step => wait(step).await,
             }
         }
-        match last(script.end, &streamed) {
+        match last_chunk(script.end, &streamed) {
             Some(last) => drop(sender.send(last).await),
             None => std::future::pending().await,
         }
@@ -262,32 +262,32 @@ async fn perform(script: Script) -> Response<Body> {
 }
 
 /// Performs a step that produces no output.
-async fn wait(step: Step) {
+async fn wait(step: ScriptStep) {
     match step {
-        Step::Take(time) => tokio::time::sleep(time).await,
-        Step::Wait(gate) => gate.passes().await,
+        ScriptStep::Take(time) => tokio::time::sleep(time).await,
+        ScriptStep::Wait(gate) => gate.wait().await,
         other => panic!("no model server does this: {other:?}"),
     }
 }
 
 /// The last chunk after `streamed`; `None` if the response never ends.
-fn last(end: End, streamed: &str) -> Option<io::Result<String>> {
-    let called = |name: &str, arguments: &Value| {
+fn last_chunk(end: ScriptEnd, streamed: &str) -> Option<io::Result<String>> {
+    let tool_call = |name: &str, arguments: &Value| {
         let function = json!({ "name": name, "arguments": arguments.to_string() });
         let call = json!({ "tool_calls": [{ "index": 0, "id": "call_1", "type": "function", "function": function }] });
         format!("{}{}{DONE}", chunk(&call, None), chunk(&json!({}), Some("tool_calls")))
     };
     Some(Ok(match end {
-        End::Outcome(Outcome::Reply(reply)) => {
+        ScriptEnd::Outcome(Outcome::Reply(reply)) => {
             let rest = reply.text.strip_prefix(streamed).expect("a reply begins with what was streamed");
-            let rest = if rest.is_empty() && !streamed.is_empty() { String::new() } else { says(rest) };
+            let rest = if rest.is_empty() && !streamed.is_empty() { String::new() } else { content_chunk(rest) };
             format!("{rest}{}{DONE}", chunk(&json!({}), Some("stop")))
         }
-        End::Outcome(Outcome::React(emoji)) => called("react", &json!({ "emoji": emoji })),
-        End::Outcome(Outcome::Silent(reason)) => called("stay_silent", &json!({ "reason": reason })),
-        End::Defer { note, within } => called("defer", &json!({ "note": note, "seconds": within.as_secs() })),
-        End::Fail(why) => return Some(Err(io::Error::other(why))),
-        End::Hang => return None,
+        ScriptEnd::Outcome(Outcome::React(emoji)) => tool_call("react", &json!({ "emoji": emoji })),
+        ScriptEnd::Outcome(Outcome::Silent(reason)) => tool_call("stay_silent", &json!({ "reason": reason })),
+        ScriptEnd::Defer { note, within } => tool_call("defer", &json!({ "note": note, "seconds": within.as_secs() })),
+        ScriptEnd::Fail(why) => return Some(Err(io::Error::other(why))),
+        ScriptEnd::Hang => return None,
         other => panic!("no model server ends like this: {other:?}"),
     }))
 }
@@ -299,7 +299,7 @@ fn refusal(status: StatusCode, message: &str) -> Response<Body> {
     Response::builder().status(status).body(Body::from(body)).expect("a response")
 }
 
-fn says(text: &str) -> String {
+fn content_chunk(text: &str) -> String {
     chunk(&json!({ "content": text }), None)
 }
 

@@ -20,12 +20,12 @@ impl Chat {
     ///
     /// # Panics
     /// If there is no `welcome`.
-    pub async fn opens(url: &str, conversation: &str) -> Self {
+    pub async fn open(url: &str, conversation: &str) -> Self {
         let url = format!("{}/chat/ws", url.replacen("http", "ws", 1));
         let (socket, _) = tokio_tungstenite::connect_async(url).await.expect("the socket opens");
         let mut chat = Self { socket, turns: Vec::new() };
-        chat.sends(&json!({ "type": "hello", "conversation": conversation })).await;
-        let welcome = chat.hears("welcome").await;
+        chat.send_frame(&json!({ "type": "hello", "conversation": conversation })).await;
+        let welcome = chat.next_frame("welcome").await;
         chat.turns.clone_from(welcome["turns"].as_array().expect("the welcome has turns"));
         chat
     }
@@ -35,18 +35,18 @@ impl Chat {
     /// # Panics
     /// If it is not accepted.
     pub async fn says(&mut self, id: &str, text: &str) -> String {
-        self.sends(&json!({ "type": "message", "id": id, "text": text })).await;
-        let accepted = self.hears("accepted").await;
+        self.send_frame(&json!({ "type": "message", "id": id, "text": text })).await;
+        let accepted = self.next_frame("accepted").await;
         accepted["turn_id"].as_str().expect("a turn has an id").to_owned()
     }
 
-    async fn sends(&mut self, frame: &Value) {
+    async fn send_frame(&mut self, frame: &Value) {
         self.socket.send(Message::text(frame.to_string())).await.expect("the socket is open");
     }
 
     /// The next frame of a type.
-    async fn hears(&mut self, kind: &str) -> Value {
-        let heard = async {
+    async fn next_frame(&mut self, kind: &str) -> Value {
+        let reading = async {
             loop {
                 let message = self.socket.next().await.expect("the socket is open").expect("a frame is read");
                 let Message::Text(text) = message else { continue };
@@ -56,6 +56,8 @@ impl Chat {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, heard).await.unwrap_or_else(|_| panic!("no `{kind}` frame within {PATIENCE:?}"))
+        tokio::time::timeout(PATIENCE, reading)
+            .await
+            .unwrap_or_else(|_| panic!("no `{kind}` frame within {PATIENCE:?}"))
     }
 }

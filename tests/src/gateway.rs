@@ -26,19 +26,19 @@ const PIPE: usize = 64 << 10;
 pub struct GatewayBuilder {
     config: String,
     environment: Vec<(String, String)>,
-    leaves_turns_open: bool,
-    time: Time,
+    allow_open_turns: bool,
+    time: TimeMode,
     port: Option<u16>,
-    printed: Printed,
+    output_mode: OutputMode,
     open_files: Option<u32>,
 }
 
 /// Where standard output and the log go.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum Printed {
+enum OutputMode {
     /// The log goes to a file, as JSON.
     #[default]
-    Kept,
+    LogFile,
     /// Both go to one pipe, as with `2>&1 | less`.
     Piped,
     /// As [`Piped`](Self::Piped), with a pipe that is already full.
@@ -47,10 +47,10 @@ enum Printed {
 
 /// How time passes for the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-enum Time {
+enum TimeMode {
     /// Unchanged.
     #[default]
-    Ours,
+    Unchanged,
     /// Faster by this factor.
     Faster(u32),
     /// Unchanged, but the wall clock can be set.
@@ -75,22 +75,22 @@ impl GatewayBuilder {
 
     /// Skips the check at the end that no turn is owed.
     #[must_use]
-    pub const fn leaves_turns_open(mut self) -> Self {
-        self.leaves_turns_open = true;
+    pub const fn allow_open_turns(mut self) -> Self {
+        self.allow_open_turns = true;
         self
     }
 
     /// Makes the clocks, timers and sleeps of the process `times` as fast.
     #[must_use]
     pub const fn time_passes_faster(mut self, times: u32) -> Self {
-        self.time = Time::Faster(times);
+        self.time = TimeMode::Faster(times);
         self
     }
 
-    /// Gives the process a wall clock of its own, for [`Gateway::calendar_jumps`].
+    /// Gives the process a wall clock of its own, for [`Gateway::set_calendar_offset`].
     #[must_use]
     pub const fn own_calendar(mut self) -> Self {
-        self.time = Time::OwnCalendar;
+        self.time = TimeMode::OwnCalendar;
         self
     }
 
@@ -103,15 +103,15 @@ impl GatewayBuilder {
 
     /// Prints and logs as text to a pipe that nobody reads.
     #[must_use]
-    pub const fn nobody_reads_its_output(mut self) -> Self {
-        self.printed = Printed::Piped;
+    pub const fn unread_output(mut self) -> Self {
+        self.output_mode = OutputMode::Piped;
         self
     }
 
-    /// As [`nobody_reads_its_output`](Self::nobody_reads_its_output), with a pipe that is already full.
+    /// As [`unread_output`](Self::unread_output), with a pipe that is already full.
     #[must_use]
-    pub const fn its_output_is_stuck(mut self) -> Self {
-        self.printed = Printed::Stuck;
+    pub const fn stuck_output(mut self) -> Self {
+        self.output_mode = OutputMode::Stuck;
         self
     }
 
@@ -143,7 +143,7 @@ impl GatewayBuilder {
             self.config
         );
         std::fs::write(&config, text).expect("rejoinder.toml is written");
-        if self.time == Time::OwnCalendar {
+        if self.time == TimeMode::OwnCalendar {
             std::fs::write(folder.path().join("calendar"), "+0").expect("the calendar is written");
         }
         Gateway {
@@ -151,9 +151,9 @@ impl GatewayBuilder {
             port,
             process: None,
             environment: self.environment,
-            leaves_turns_open: self.leaves_turns_open,
+            allow_open_turns: self.allow_open_turns,
             time: self.time,
-            printed: self.printed,
+            output_mode: self.output_mode,
             unread: None,
             open_files: self.open_files,
             http: client(),
@@ -168,9 +168,9 @@ pub struct Gateway {
     port: u16,
     process: Option<Child>,
     environment: Vec<(String, String)>,
-    leaves_turns_open: bool,
-    time: Time,
-    printed: Printed,
+    allow_open_turns: bool,
+    time: TimeMode,
+    output_mode: OutputMode,
     unread: Option<PipeReader>,
     open_files: Option<u32>,
     http: reqwest::Client,
@@ -269,7 +269,7 @@ impl Gateway {
     /// If it does not become ready.
     pub async fn restart(&mut self) {
         self.spawn(&[]);
-        self.is_ready().await;
+        self.until_ready().await;
     }
 
     /// Starts it with additional environment variables, without waiting for it.
@@ -278,15 +278,15 @@ impl Gateway {
     /// If the binary cannot be started.
     pub fn spawn(&mut self, environment: &[(&str, &str)]) {
         assert!(self.process.is_none(), "the gateway runs already");
-        let mut command = match self.printed {
-            Printed::Kept => {
+        let mut command = match self.output_mode {
+            OutputMode::LogFile => {
                 let mut command = self.command(&["run", "--log-format", "json"]);
                 command.stdout(Stdio::null()).stderr(self.log_file());
                 command
             }
-            Printed::Piped | Printed::Stuck => {
+            OutputMode::Piped | OutputMode::Stuck => {
                 let (reader, mut writer) = std::io::pipe().expect("a pipe");
-                if self.printed == Printed::Stuck {
+                if self.output_mode == OutputMode::Stuck {
                     writer.write_all(&vec![b'\n'; PIPE]).expect("the pipe is filled");
                 }
                 self.unread = Some(reader);
@@ -299,11 +299,11 @@ impl Gateway {
         self.process = Some(process);
     }
 
-    /// From now on, reads its output and [keeps](Self::log) it.
+    /// From now on, reads its output and adds it to the [log](Self::log).
     ///
     /// # Panics
     /// If its output was not left unread.
-    pub fn somebody_reads_its_output(&mut self) {
+    pub fn read_output(&mut self) {
         let mut output = self.unread.take().expect("nobody has read the output");
         let mut log = self.log_file();
         std::thread::spawn(move || std::io::copy(&mut output, &mut log));
@@ -318,7 +318,7 @@ impl Gateway {
     ///
     /// # Panics
     /// If it does not in time, or the process has ended.
-    pub async fn is_ready(&mut self) {
+    pub async fn until_ready(&mut self) {
         let url = format!("{}/readyz", self.url());
         eventually("the gateway is ready", async || {
             if let Some(status) = self.process.as_mut().and_then(|process| process.try_wait().ok().flatten()) {
@@ -357,7 +357,7 @@ impl Gateway {
     ///
     /// # Panics
     /// If it does not crash in time.
-    pub async fn has_crashed(&mut self) {
+    pub async fn until_crashed(&mut self) {
         // The process stays in `self` until it is gone: one that does not crash is killed on drop.
         let process = self.process.as_mut().expect("the gateway runs");
         let status =
@@ -370,15 +370,15 @@ impl Gateway {
     ///
     /// # Panics
     /// If the limit cannot be set.
-    pub fn fills_its_disk(&self) {
+    pub fn fill_disk(&self) {
         self.limit_file_size("1");
     }
 
-    /// Undoes [`fills_its_disk`](Self::fills_its_disk).
+    /// Undoes [`fill_disk`](Self::fill_disk).
     ///
     /// # Panics
     /// If the limit cannot be set.
-    pub fn has_room_again(&self) {
+    pub fn free_disk(&self) {
         self.limit_file_size("unlimited");
     }
 
@@ -395,8 +395,8 @@ impl Gateway {
     ///
     /// # Panics
     /// If the process has no wall clock of its own.
-    pub fn calendar_jumps(&self, seconds: i64) {
-        assert_eq!(self.time, Time::OwnCalendar, "the process uses our wall clock");
+    pub fn set_calendar_offset(&self, seconds: i64) {
+        assert_eq!(self.time, TimeMode::OwnCalendar, "the process uses our wall clock");
         std::fs::write(self.calendar(), format!("{seconds:+}")).expect("the calendar is written");
     }
 
@@ -407,13 +407,13 @@ impl Gateway {
     /// The environment variables that change the time of the process.
     fn time(&self) -> Vec<(&str, std::ffi::OsString)> {
         let (name, value) = match self.time {
-            Time::Ours => return Vec::new(),
-            Time::Faster(times) => ("FAKETIME", format!("+0 x{times}").into()),
-            Time::OwnCalendar => ("FAKETIME_TIMESTAMP_FILE", self.calendar().into()),
+            TimeMode::Unchanged => return Vec::new(),
+            TimeMode::Faster(times) => ("FAKETIME", format!("+0 x{times}").into()),
+            TimeMode::OwnCalendar => ("FAKETIME_TIMESTAMP_FILE", self.calendar().into()),
         };
         let library = std::env::var_os("REJOINDER_FAKETIME").expect("libfaketime: run `cargo xtask test`");
         let mut environment = vec![("LD_PRELOAD", library), ("FAKETIME_NO_CACHE", "1".into()), (name, value)];
-        if self.time == Time::OwnCalendar {
+        if self.time == TimeMode::OwnCalendar {
             environment.push(("FAKETIME_DONT_FAKE_MONOTONIC", "1".into()));
         }
         environment
@@ -439,7 +439,7 @@ impl Gateway {
     /// # Panics
     /// If the command fails.
     #[must_use]
-    pub fn prints(&self, arguments: &[&str]) -> String {
+    pub fn output_of(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         assert!(
             output.status.success(),
@@ -453,7 +453,7 @@ impl Gateway {
     /// The output of `turns explain`: why a turn ended as it did.
     #[must_use]
     pub fn explain(&self, turn: &str) -> String {
-        self.prints(&["turns", "explain", turn])
+        self.output_of(&["turns", "explain", turn])
     }
 
     /// What the admin API returns for `path`.
@@ -488,7 +488,7 @@ impl Gateway {
     /// If the list cannot be read.
     #[must_use]
     pub fn turns(&self, state: &str) -> Vec<Value> {
-        let list: Value = serde_json::from_str(&self.prints(&["turns", "list", "--state", state, "--json"]))
+        let list: Value = serde_json::from_str(&self.output_of(&["turns", "list", "--state", state, "--json"]))
             .expect("the list is JSON");
         list["items"].as_array().expect("the list has items").clone()
     }
@@ -520,7 +520,7 @@ impl Drop for Gateway {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("the gateway's log:\n{}", self.log());
-        } else if !self.leaves_turns_open && self.data().join("rejoinder.db").exists() {
+        } else if !self.allow_open_turns && self.data().join("rejoinder.db").exists() {
             let checked = Instant::now();
             loop {
                 let open = self.open_turns();

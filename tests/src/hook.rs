@@ -20,8 +20,10 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// The id of the turn.
+    ///
+    /// # Panics
     /// If there is none.
-    /// When there is none.
     #[must_use]
     pub fn turn(&self) -> String {
         self.body["turn_id"].as_str().unwrap_or_else(|| panic!("no turn in {self:?}")).to_owned()
@@ -29,8 +31,8 @@ impl Reply {
 
     /// The turn's status: `answered`, `deferred`, …
     ///
+    /// # Panics
     /// If there is none.
-    /// When there is none.
     #[must_use]
     pub fn state(&self) -> &str {
         self.body["status"].as_str().unwrap_or_else(|| panic!("no status in {self:?}"))
@@ -38,10 +40,10 @@ impl Reply {
 
     /// The text of the reply.
     ///
+    /// # Panics
     /// If there is none.
-    /// When there are none.
     #[must_use]
-    pub fn words(&self) -> &str {
+    pub fn text(&self) -> &str {
         self.body["reply"].as_str().unwrap_or_else(|| panic!("no reply in {self:?}"))
     }
 }
@@ -67,7 +69,7 @@ impl Hook {
     }
 
     /// A turn with `message` in `conversation`.
-    pub fn said_in(&self, conversation: &str, message: &str) -> RequestBuilder {
+    pub fn message_in(&self, conversation: &str, message: &str) -> RequestBuilder {
         self.call().json(&json!({ "message": message, "conversation": conversation }))
     }
 
@@ -83,7 +85,7 @@ impl Hook {
     ///
     /// # Panics
     /// If there is no response.
-    pub async fn leave(&self, message: &str) -> Reply {
+    pub async fn send(&self, message: &str) -> Reply {
         read(self.message(message).header("Prefer", "wait=0")).await
     }
 
@@ -100,8 +102,8 @@ impl Hook {
     ///
     /// # Panics
     /// If that does not happen in time.
-    pub async fn comes_to_rest(&self, turn: &str) -> Reply {
-        crate::eventually("the turn comes to rest", async || {
+    pub async fn until_settled(&self, turn: &str) -> Reply {
+        crate::eventually("the turn is settled", async || {
             let reply = self.result(turn, 5).await;
             (!matches!(reply.state(), "accepted" | "deferred")).then_some(reply)
         })

@@ -7,12 +7,12 @@
 //! (`REJOINDER_BIN`, `REJOINDER_COUNTERPARTS`, `CHROMIUM`).
 
 mod agent;
-mod asking;
 mod browser;
 mod chat;
 mod gateway;
 mod hook;
 pub mod promise;
+mod queries;
 mod wait;
 
 pub use agent::{Call, ModelServer, ScriptedAgent};

@@ -28,8 +28,8 @@ pub use drafts::{
 };
 pub use kills::{killed_again_and_again_every_message_is_answered, killed_again_and_again_while_answers_grow};
 pub use outages::{
-    Meanwhile, Outage, twenty_people_are_answered_after_an_outage, twenty_people_are_answered_without_a_label,
-    what_waits_goes_when_the_platform_is_back, what_waits_goes_when_the_token_is_mended,
+    Meanwhile, Outage, a_waiting_answer_is_sent_when_the_token_is_restored, twenty_people_are_answered_after_an_outage,
+    twenty_people_are_answered_without_a_label, what_waits_goes_when_the_platform_is_back,
 };
 pub use parts::{End, every_part_of_a_long_answer_is_seen, what_stops_in_the_middle_says_so};
 
@@ -47,7 +47,7 @@ const BEGINNING: &str = "one two three";
 
 /// How a call fails.
 #[derive(Clone, Copy, Debug)]
-pub enum Trouble {
+pub enum Failure {
     /// Not executed; the response is a 502.
     BadGateway,
     /// Executed; the response is a 502.
@@ -64,9 +64,9 @@ pub enum Trouble {
     Slow,
 }
 
-impl Trouble {
+impl Failure {
     /// The delay of a [slow](Self::Slow) response.
-    pub const LATER: Duration = Duration::from_millis(100);
+    pub const SLOW_DELAY: Duration = Duration::from_millis(100);
 }
 
 /// Which calls fail.
@@ -80,15 +80,15 @@ pub enum Calls {
 
 /// A message from the gateway, as a person's chat shows it now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct SentMessage {
     /// The platform's id of the message.
     pub id: String,
-    pub words: String,
+    pub text: String,
 }
 
-impl Said {
+impl SentMessage {
     fn is_copy(&self) -> bool {
-        self.words.starts_with(LABEL)
+        self.text.starts_with(LABEL)
     }
 }
 
@@ -123,59 +123,60 @@ pub trait Platform: Sized {
     async fn person(&self) -> Self::Person;
 
     /// Sends a message that is meant for the gateway.
-    async fn says(&self, person: &Self::Person, words: &str);
+    async fn says(&self, person: &Self::Person, text: &str);
 
     /// The gateway's messages in a person's chat, oldest first.
-    async fn hears(&self, person: &Self::Person) -> Vec<Said>;
+    async fn messages_of(&self, person: &Self::Person) -> Vec<SentMessage>;
 
     /// Waits until `find` returns `Some` for the messages that a person sees.
-    async fn until<T>(&self, person: &Self::Person, about: &str, find: impl FnMut(&[Said]) -> Option<T>) -> T;
+    async fn until<T>(&self, person: &Self::Person, about: &str, find: impl FnMut(&[SentMessage]) -> Option<T>) -> T;
 
-    /// Makes the next `times` such calls fail; without a number, all until [`heals`](Self::heals).
-    async fn fails(&self, calls: Calls, trouble: Trouble, times: Option<u32>);
+    /// Makes the next `times` such calls fail; without a number, all until [`clear_faults`](Self::clear_faults).
+    async fn fail_calls(&self, calls: Calls, failure: Failure, times: Option<u32>);
 
     /// Called after the gateway's process has ended and before it is started again.
-    async fn has_crashed(&self) {}
+    async fn after_crash(&self) {}
 
     /// Waits until the platform knows that the gateway has accepted what was sent.
-    async fn is_acknowledged(&self) {}
+    async fn until_acknowledged(&self) {}
 
     /// Ends all failures.
-    async fn heals(&self);
+    async fn clear_faults(&self);
 
     /// Closes connections and refuses new ones.
-    async fn goes_away(&self);
+    async fn disconnect(&self);
 
-    /// Undoes [`goes_away`](Self::goes_away). Returns once a poll or sync of the gateway has succeeded.
-    async fn comes_back(&self);
+    /// Undoes [`disconnect`](Self::disconnect). Returns once a poll or sync of the gateway has succeeded.
+    async fn reconnect(&self);
 
     /// Invalidates the credentials of the gateway's account.
-    async fn revokes_the_token(&self);
+    async fn revoke_token(&self);
 
     /// Gives the operator's configuration the valid credentials; a gateway that is started uses them.
-    async fn mends_the_token(&self);
+    async fn restore_token(&self);
 }
 
-/// Waits for a message that contains `words`, and returns the newest such message.
-async fn finds<P: Platform>(platform: &P, person: &P::Person, words: &str) -> Said {
-    let found = |said: &[Said]| said.iter().rev().find(|it| it.words.contains(words)).cloned();
-    platform.until(person, &format!("`{words}`"), found).await
+/// Waits for a message that contains `text`, and returns the newest such message.
+async fn wait_for_text<P: Platform>(platform: &P, person: &P::Person, text: &str) -> SentMessage {
+    let found = |messages: &[SentMessage]| messages.iter().rev().find(|it| it.text.contains(text)).cloned();
+    platform.until(person, &format!("`{text}`"), found).await
 }
 
-/// Checks that `said` contains the complete answer once, and beside it only labelled copies.
-fn is_answered_once<P: Platform>(said: &[Said], whole: &str) -> Result<(), String> {
-    let wholes = said.iter().filter(|it| it.words == whole || (it.is_copy() && it.words.ends_with(whole))).count();
-    let plain = said.iter().filter(|it| !it.is_copy()).count();
-    let holds = if P::SHOWS_ONCE { said.len() == 1 && wholes == 1 && plain == 1 } else { plain <= 1 && wholes >= 1 };
-    if holds { Ok(()) } else { Err(format!("not `{whole}`, once: {:?}", words(said))) }
+/// Checks that `messages` contains the complete answer once, and beside it only labelled copies.
+fn check_answered_once<P: Platform>(messages: &[SentMessage], whole: &str) -> Result<(), String> {
+    let wholes = messages.iter().filter(|it| it.text == whole || (it.is_copy() && it.text.ends_with(whole))).count();
+    let plain = messages.iter().filter(|it| !it.is_copy()).count();
+    let holds =
+        if P::SHOWS_ONCE { messages.len() == 1 && wholes == 1 && plain == 1 } else { plain <= 1 && wholes >= 1 };
+    if holds { Ok(()) } else { Err(format!("not `{whole}`, once: {:?}", texts(messages))) }
 }
 
-/// As [`is_answered_once`] after a single failure: with one copy at most.
-fn assert_answered_once<P: Platform>(said: &[Said], whole: &str) {
-    is_answered_once::<P>(said, whole).unwrap_or_else(|why| panic!("{why}"));
-    assert!(said.len() <= 2, "more than one copy of `{whole}`: {:?}", words(said));
+/// As [`check_answered_once`] after a single failure: with one copy at most.
+fn assert_answered_once<P: Platform>(messages: &[SentMessage], whole: &str) {
+    check_answered_once::<P>(messages, whole).unwrap_or_else(|why| panic!("{why}"));
+    assert!(messages.len() <= 2, "more than one copy of `{whole}`: {:?}", texts(messages));
 }
 
-fn words(said: &[Said]) -> Vec<&str> {
-    said.iter().map(|it| it.words.as_str()).collect()
+fn texts(messages: &[SentMessage]) -> Vec<&str> {
+    messages.iter().map(|it| it.text.as_str()).collect()
 }

@@ -28,7 +28,7 @@ use anyhow::{Context, Result};
 use crate::workspace::Workspace;
 
 /// What is set up for the tests, in this order.
-const STEPS: &[(&str, Step)] = &[
+const STEPS: &[(&str, InstallStep)] = &[
     NEXTEST,
     ("node packages", node::install),
     PYTHON,
@@ -36,16 +36,16 @@ const STEPS: &[(&str, Step)] = &[
     ("faketime", faketime::install),
 ];
 
-const NEXTEST: (&str, Step) = ("cargo-nextest", tools::nextest);
-const PYTHON: (&str, Step) = ("python packages", python::install);
+const NEXTEST: (&str, InstallStep) = ("cargo-nextest", tools::nextest);
+const PYTHON: (&str, InstallStep) = ("python packages", python::install);
 
-type Step = fn(&Places) -> Result<Found>;
+type InstallStep = fn(&InstallPaths) -> Result<StepResult>;
 
 /// Environment variables with the paths that tests need.
 pub(crate) type Environment = BTreeMap<&'static str, OsString>;
 
 /// The result of a step.
-enum Found {
+enum StepResult {
     /// It was installed already.
     Present,
     /// The step installed it.
@@ -53,7 +53,7 @@ enum Found {
 }
 
 /// The directories and files of the steps.
-struct Places {
+struct InstallPaths {
     /// `tests`.
     tests: PathBuf,
     /// `tests/counterparts`: the versions that are pinned for all tests.
@@ -71,7 +71,7 @@ struct Places {
 ///
 /// When a tool is missing or an installation fails; the message says what to do.
 pub(crate) fn set_up(workspace: &Workspace, environment: &mut Environment) -> Result<PathBuf> {
-    let installed = make_sure(workspace, STEPS)?.installed;
+    let installed = run_steps(workspace, STEPS)?.installed;
     environment.insert("REJOINDER_PYTHON", python::path(&installed).into());
     environment.insert("CHROMIUM", chromium::path().into());
     environment.insert("REJOINDER_FAKETIME", faketime::path().into());
@@ -86,9 +86,9 @@ pub(crate) fn set_up(workspace: &Workspace, environment: &mut Environment) -> Re
 ///
 /// As [`set_up`].
 pub(crate) fn set_up_judges(workspace: &Workspace, environment: &mut Environment) -> Result<PathBuf> {
-    let steps: &[(&str, Step)] = &[NEXTEST, ("judges", python::install_judges)];
-    let installed = make_sure(workspace, steps)?.installed;
-    environment.insert("REJOINDER_PYTHON", python::judges(&installed).into());
+    let steps: &[(&str, InstallStep)] = &[NEXTEST, ("judges", python::install_judges)];
+    let installed = run_steps(workspace, steps)?.installed;
+    environment.insert("REJOINDER_PYTHON", python::judges_path(&installed).into());
     tools::path(&installed, "cargo-nextest")
 }
 
@@ -98,8 +98,8 @@ pub(crate) fn set_up_judges(workspace: &Workspace, environment: &mut Environment
 ///
 /// As [`set_up`].
 pub(crate) fn set_up_python(workspace: &Workspace) -> Result<PathBuf> {
-    let places = make_sure(workspace, &[PYTHON])?;
-    Ok(python::path(&places.installed))
+    let paths = run_steps(workspace, &[PYTHON])?;
+    Ok(python::path(&paths.installed))
 }
 
 /// Sets up only `cargo-deny`, and returns its path.
@@ -108,30 +108,30 @@ pub(crate) fn set_up_python(workspace: &Workspace) -> Result<PathBuf> {
 ///
 /// As [`set_up`].
 pub(crate) fn set_up_deny(workspace: &Workspace) -> Result<PathBuf> {
-    let places = make_sure(workspace, &[("cargo-deny", tools::deny)])?;
-    tools::path(&places.installed, "cargo-deny")
+    let paths = run_steps(workspace, &[("cargo-deny", tools::deny)])?;
+    tools::path(&paths.installed, "cargo-deny")
 }
 
-fn make_sure(workspace: &Workspace, steps: &[(&str, Step)]) -> Result<Places> {
-    let places = Places {
+fn run_steps(workspace: &Workspace, steps: &[(&str, InstallStep)]) -> Result<InstallPaths> {
+    let paths = InstallPaths {
         tests: workspace.root().join("tests"),
         pinned: workspace.root().join("tests/counterparts"),
         tools: workspace.root().join("xtask/tools/requirements.txt"),
         installed: workspace.target().join("counterparts"),
     };
-    fs::create_dir_all(&places.installed).with_context(|| format!("cannot create {}", places.installed.display()))?;
+    fs::create_dir_all(&paths.installed).with_context(|| format!("cannot create {}", paths.installed.display()))?;
     // Two runs must not install at the same time. Closing the file releases the lock.
-    let lock = File::create(places.installed.join(".lock"))?;
+    let lock = File::create(paths.installed.join(".lock"))?;
     lock.lock().context("cannot lock the counterparts")?;
 
     for (name, step) in steps {
         let started = Instant::now();
         print!("setting up {name}: ");
         io::stdout().flush()?;
-        match step(&places).inspect_err(|_| println!("failed")).with_context(|| format!("cannot set up {name}"))? {
-            Found::Present => println!("already installed"),
-            Found::Installed => println!("installed in {:.1} s", started.elapsed().as_secs_f64()),
+        match step(&paths).inspect_err(|_| println!("failed")).with_context(|| format!("cannot set up {name}"))? {
+            StepResult::Present => println!("already installed"),
+            StepResult::Installed => println!("installed in {:.1} s", started.elapsed().as_secs_f64()),
         }
     }
-    Ok(places)
+    Ok(paths)
 }

@@ -3,7 +3,7 @@
 //! Crates may depend only on those that [`CRATES`] allows, and the modules of a crate must not form a cycle. A module's
 //! dependencies are read from its `use` declarations and paths, and resolved to the module that defines the item.
 
-mod circles;
+mod cycles;
 mod modules;
 
 use anyhow::{Result, bail};
@@ -45,7 +45,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     metadata.args(["metadata", "--no-deps", "--format-version", "1"]);
     let metadata: serde_json::Value = serde_json::from_str(&process::read(&mut metadata)?)?;
     let packages = metadata["packages"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let (mut problems, mut counted) = (Vec::new(), 0);
+    let (mut problems, mut module_count) = (Vec::new(), 0);
     for (name, allowed) in CRATES {
         let Some(package) = packages.iter().find(|package| package["name"] == name) else {
             problems.push(format!("there is no crate {name}: update the list in xtask/src/layers.rs"));
@@ -55,19 +55,19 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
         let manifest = package["manifest_path"].as_str().unwrap_or_default();
         let modules = Modules::read(std::path::Path::new(manifest).with_file_name("src").as_path())?;
         let references = modules.references();
-        counted += modules.len();
+        module_count += modules.len();
         if arguments.arrows {
             for Reference { from, to, what, .. } in &references {
                 println!("{name}: {from} -> {to} ({what})");
             }
         }
-        problems.extend(circles::problems(name, &references));
+        problems.extend(cycles::problems(name, &references));
         if name == "rejoinder-core" {
-            problems.extend(references.iter().filter_map(rule_of_core));
+            problems.extend(references.iter().filter_map(check_core_rules));
         }
     }
     if problems.is_empty() {
-        println!("{} crates, {counted} modules: every dependency runs one way.", CRATES.len());
+        println!("{} crates, {module_count} modules: every dependency runs one way.", CRATES.len());
         return Ok(());
     }
     for problem in &problems {
@@ -90,7 +90,7 @@ fn dependencies(package: &serde_json::Value, name: &str, allowed: &[&str]) -> Ve
 
 /// The core's additional rules: no module uses the engine, the model uses nothing outside itself, and an item is imported
 /// from the module that defines it.
-fn rule_of_core(reference: &Reference) -> Option<String> {
+fn check_core_rules(reference: &Reference) -> Option<String> {
     let Reference { from, to, what, through } = reference;
     let is_in = |module: &str, folder: &str| module == folder || module.starts_with(&format!("{folder}::"));
     if from.is_empty() || is_in(from, "conformance") {
@@ -102,6 +102,6 @@ fn rule_of_core(reference: &Reference) -> Option<String> {
     if is_in(from, "model") && !is_in(to, "model") {
         return Some(format!("core: {from} uses {what} of {to}, but the model may use only itself"));
     }
-    let passed = through.as_ref()?;
-    Some(format!("core: {from} imports {what} through {passed} instead of from {to}, which defines it"))
+    let re_exporter = through.as_ref()?;
+    Some(format!("core: {from} imports {what} through {re_exporter} instead of from {to}, which defines it"))
 }

@@ -77,8 +77,8 @@ fn output(command: &mut Command) -> Result<Output> {
     if output.status.success() {
         return Ok(output);
     }
-    let said = [output.stdout.as_slice(), output.stderr.as_slice()].map(String::from_utf8_lossy).concat();
-    bail!("{}:\n{}", failed(command, output.status), said.trim_end())
+    let printed = [output.stdout.as_slice(), output.stderr.as_slice()].map(String::from_utf8_lossy).concat();
+    bail!("{}:\n{}", failed(command, output.status), printed.trim_end())
 }
 
 fn name(command: &Command) -> String {

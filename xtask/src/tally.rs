@@ -9,7 +9,7 @@ pub(crate) struct Tally {
     failed: u64,
     names: Vec<String>,
     has_summary: bool,
-    in_a_binary: bool,
+    is_binary_running: bool,
 }
 
 impl Tally {
@@ -31,11 +31,11 @@ impl Tally {
     pub(crate) fn read_documentation(&mut self, line: &str) {
         if is_start(line) {
             self.end();
-            self.in_a_binary = true;
+            self.is_binary_running = true;
         } else if let Some((passed, failed)) = result(line) {
             self.passed += passed;
             self.failed += failed;
-            self.in_a_binary = false;
+            self.is_binary_running = false;
         } else {
             self.names.extend(failed_in_documentation(line).map(str::to_owned));
         }
@@ -43,11 +43,11 @@ impl Tally {
 
     /// Must be called at the end of the output of `cargo test`: counts a binary without a result.
     pub(crate) fn end(&mut self) {
-        self.failed += u64::from(std::mem::take(&mut self.in_a_binary));
+        self.failed += u64::from(std::mem::take(&mut self.is_binary_running));
     }
 
     /// How many tests ran.
-    pub(crate) const fn ran(&self) -> u64 {
+    pub(crate) const fn test_count(&self) -> u64 {
         self.passed + self.failed
     }
 }
@@ -158,9 +158,9 @@ test one::fails ... FAILED
      TIMEOUT [  60.010s] (4/5) a-package three
         SLOW [  60.010s] (5/5) a-package four
 ";
-        let said = "failed: a-package::binary one::fails\nfailed: a-package::binary two\nfailed: a-package three\n\
+        let expected = "failed: a-package::binary one::fails\nfailed: a-package::binary two\nfailed: a-package three\n\
                     2 passed, 3 failed";
-        assert_eq!(tally(Tally::read_nextest, output), said);
+        assert_eq!(tally(Tally::read_nextest, output), expected);
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &Arguments) -> Result<()> {
     println!("\ntests took {:.1} s", started.elapsed().as_secs_f64());
     println!("{tally}");
     tested.and(documented)?;
-    if tally.ran() == 0 {
+    if tally.test_count() == 0 {
         bail!("no test ran: no test name contains {}", arguments.filters.join(" or "));
     }
     Ok(())
@@ -87,7 +87,7 @@ fn run_nextest(mut nextest: Command, tally: &mut Tally) -> Result<()> {
     let mut child = nextest.stderr(Stdio::piped()).spawn().map_err(|error| process::not_started(&nextest, error))?;
     let output = child.stderr.take().context("the tests have no output")?;
     show_lines(output, |line| tally.read_nextest(line))?;
-    ended(&nextest, child)
+    check_exit(&nextest, child)
 }
 
 /// Runs `cargo test`, which reports on standard output.
@@ -96,10 +96,10 @@ fn run_documentation(mut cargo: Command, tally: &mut Tally) -> Result<()> {
     let output = child.stdout.take().context("the tests have no output")?;
     show_lines(output, |line| tally.read_documentation(line))?;
     tally.end();
-    ended(&cargo, child)
+    check_exit(&cargo, child)
 }
 
-fn ended(command: &Command, mut child: Child) -> Result<()> {
+fn check_exit(command: &Command, mut child: Child) -> Result<()> {
     let status = child.wait()?;
     if status.success() { Ok(()) } else { Err(process::failed(command, status)) }
 }

@@ -54,15 +54,15 @@ impl Workspace {
 
     /// Another program in the top folder.
     pub(crate) fn command(&self, program: PathBuf) -> Command {
-        without_our_package(Command::new(program), &self.root)
+        without_package_variables(Command::new(program), &self.root)
     }
 }
 
 fn cargo(folder: &Path) -> Command {
-    without_our_package(Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into())), folder)
+    without_package_variables(Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into())), folder)
 }
 
-fn without_our_package(mut cargo: Command, folder: &Path) -> Command {
+fn without_package_variables(mut cargo: Command, folder: &Path) -> Command {
     cargo.current_dir(folder);
     // `cargo run` sets these variables for xtask. Build scripts that watch them would run again, and their crates would
     // compile again, whenever a developer switches between `cargo xtask test` and plain Cargo.

@@ -13,11 +13,11 @@ use crate::openai::{bearer, chain};
 const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The largest list of models that is read, in bytes.
-const LARGEST_LIST: usize = 1024 * 1024;
+const MAX_LIST: usize = 1024 * 1024;
 
 /// Where [`find_local`] looks for servers.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct ServerCandidates {
     /// The value of `OPENAI_BASE_URL`, if it is set.
     pub environment: Option<Url>,
     /// The value of `OPENAI_API_KEY`, if it is set. Only sent to `environment`.
@@ -26,7 +26,7 @@ pub struct Places {
     pub ollama: Url,
 }
 
-impl Default for Places {
+impl Default for ServerCandidates {
     fn default() -> Self {
         Self { environment: None, api_key: None, ollama: "http://127.0.0.1:11434/v1".parse().expect("a valid URL") }
     }
@@ -43,7 +43,7 @@ pub enum Origin {
 
 /// A server that answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundServer {
     pub origin: Origin,
     /// The value for the agent's `base_url`.
     pub base_url: Url,
@@ -51,13 +51,13 @@ pub struct Found {
     pub models: Vec<String>,
 }
 
-/// Asks the servers of `places` for their models, in parallel, for at most a second. Omits servers that do not answer with a
+/// Asks the servers of `candidates` for their models, in parallel, for at most a second. Omits servers that do not answer with a
 /// list of models.
-pub async fn find_local(http: &reqwest::Client, places: &Places) -> Vec<Found> {
-    let environment = places.environment.as_ref();
-    let ollama = Some(&places.ollama).filter(|ollama| environment != Some(ollama));
+pub async fn find_local(http: &reqwest::Client, candidates: &ServerCandidates) -> Vec<FoundServer> {
+    let environment = candidates.environment.as_ref();
+    let ollama = Some(&candidates.ollama).filter(|ollama| environment != Some(ollama));
     let (environment, ollama) = tokio::join!(
-        probe(http, Origin::Environment, environment, places.api_key.as_ref()),
+        probe(http, Origin::Environment, environment, candidates.api_key.as_ref()),
         probe(http, Origin::Ollama, ollama, None),
     );
     environment.into_iter().chain(ollama).collect()
@@ -82,11 +82,11 @@ pub enum ModelsError {
 
 /// Whether a server has a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Knows {
+pub enum ModelStatus {
     /// The server has the model.
-    Yes,
+    Available,
     /// The server says that there is no such model. Contains the models that it lists.
-    No(Vec<String>),
+    Missing(Vec<String>),
     /// The server does not list the model, but may still accept it. Contains the models that it lists.
     Unlisted(Vec<String>),
 }
@@ -95,23 +95,27 @@ pub enum Knows {
 ///
 /// # Errors
 /// When the server does not list its models.
-pub async fn knows_model(
+pub async fn check_model(
     http: &reqwest::Client,
     base_url: &Url,
     key: Option<&SecretString>,
     model: &str,
-) -> Result<Knows, ModelsError> {
+) -> Result<ModelStatus, ModelsError> {
     let listed = list_models(http, base_url, key).await?;
     // Ollama lists a model without a tag as `model:latest`.
     if listed.iter().any(|listed| listed == model || listed.strip_suffix(":latest") == Some(model)) {
-        return Ok(Knows::Yes);
+        return Ok(ModelStatus::Available);
     }
     // Some servers list one model but accept any name. Only some servers can be asked about a single model.
-    let Ok(response) = get(http, base_url, key, &["models", model]).await else { return Ok(Knows::Unlisted(listed)) };
+    let Ok(response) = get(http, base_url, key, &["models", model]).await else {
+        return Ok(ModelStatus::Unlisted(listed));
+    };
     Ok(match response.status() {
-        status if status.is_success() => Knows::Yes,
-        StatusCode::NOT_FOUND if is_about_model(&body(response).await.unwrap_or_default()) => Knows::No(listed),
-        _ => Knows::Unlisted(listed),
+        status if status.is_success() => ModelStatus::Available,
+        StatusCode::NOT_FOUND if is_about_model(&body(response).await.unwrap_or_default()) => {
+            ModelStatus::Missing(listed)
+        }
+        _ => ModelStatus::Unlisted(listed),
     })
 }
 
@@ -151,19 +155,20 @@ struct Model {
 }
 
 #[derive(Deserialize)]
-struct Failure {
-    error: Complaint,
+struct ErrorResponse {
+    error: ErrorDetail,
 }
 
 #[derive(Deserialize)]
-struct Complaint {
+struct ErrorDetail {
     #[serde(default)]
     message: String,
 }
 
 /// Whether a 404 is about the model and not about the URL.
 fn is_about_model(body: &[u8]) -> bool {
-    serde_json::from_slice::<Failure>(body).is_ok_and(|failure| failure.error.message.to_lowercase().contains("model"))
+    serde_json::from_slice::<ErrorResponse>(body)
+        .is_ok_and(|failure| failure.error.message.to_lowercase().contains("model"))
 }
 
 async fn probe(
@@ -171,14 +176,14 @@ async fn probe(
     origin: Origin,
     base_url: Option<&Url>,
     key: Option<&SecretString>,
-) -> Option<Found> {
+) -> Option<FoundServer> {
     let base_url = base_url?;
     let models = match tokio::time::timeout(TIMEOUT, list_models(http, base_url, key)).await.ok()? {
         Ok(models) => models,
         Err(ModelsError::KeyRefused(_)) => Vec::new(),
         Err(_) => return None,
     };
-    Some(Found { origin, base_url: base_url.clone(), models })
+    Some(FoundServer { origin, base_url: base_url.clone(), models })
 }
 
 async fn get(
@@ -203,7 +208,7 @@ async fn body(mut response: Response) -> Result<Vec<u8>, ModelsError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| ModelsError::Unreachable(chain(error)))? {
         body.extend_from_slice(&chunk);
-        if body.len() > LARGEST_LIST {
+        if body.len() > MAX_LIST {
             return Err(ModelsError::NoList("the list is too large".to_owned()));
         }
     }

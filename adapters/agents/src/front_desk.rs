@@ -116,7 +116,7 @@ To connect one, run rejoinder init on the computer where the gateway runs.";
 
 impl Status {
     fn describe(&self, now: Timestamp, spoken: bool) -> String {
-        let up = words(now.since(self.started));
+        let up = duration_text(now.since(self.started));
         let mut text = format!("Rejoinder {} has been running for {up}. No agent is configured yet.", self.version);
         if spoken {
             let _ = match self.channels.len() {
@@ -132,7 +132,7 @@ impl Status {
 }
 
 /// A duration in its largest unit, in words.
-fn words(duration: Duration) -> String {
+fn duration_text(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let (count, unit) = match seconds {
         0..60 => return "less than a minute".to_owned(),
@@ -233,7 +233,7 @@ mod tests {
     #[case(7_199, "1 hour")]
     #[case(172_800, "2 days")]
     fn a_duration_is_told_in_its_largest_unit(#[case] seconds: u64, #[case] told: &str) {
-        assert_eq!(words(Duration::from_secs(seconds)), told);
+        assert_eq!(duration_text(Duration::from_secs(seconds)), told);
     }
 
     #[test]

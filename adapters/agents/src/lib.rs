@@ -22,6 +22,8 @@ mod detect;
 mod front_desk;
 mod openai;
 
-pub use detect::{Found, Knows, ModelsError, Origin, Places, find_local, knows_model, list_models};
+pub use detect::{
+    FoundServer, ModelStatus, ModelsError, Origin, ServerCandidates, check_model, find_local, list_models,
+};
 pub use front_desk::{FrontDesk, FrontDeskSection, Status};
-pub use openai::{OpenAi, OpenAiSection, SettingsError, place};
+pub use openai::{OpenAi, OpenAiSection, SettingsError, redacted_url};

@@ -43,7 +43,7 @@ pub(crate) struct Api {
 
 /// The body of a request.
 pub(crate) enum Body {
-    Nothing,
+    Empty,
     Json(Value),
     /// A message and its files.
     Files(Value, Vec<Upload>),
@@ -59,7 +59,7 @@ pub(crate) struct Upload {
 
 /// The body of an error response (<https://discord.com/developers/docs/reference#error-messages>).
 #[derive(Default, Deserialize)]
-struct Failure {
+struct ErrorBody {
     #[serde(default)]
     code: u64,
     #[serde(default)]
@@ -77,7 +77,7 @@ impl Api {
     }
 
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ApiError> {
-        self.ask(Method::GET, path, Body::Nothing).await
+        self.ask(Method::GET, path, Body::Empty).await
     }
 
     /// Makes a call and parses the response.
@@ -88,19 +88,19 @@ impl Api {
     }
 
     /// As [`ask`](Self::ask), with a JSON body.
-    pub(crate) async fn tell<T: DeserializeOwned>(
+    pub(crate) async fn ask_json<T: DeserializeOwned>(
         &self,
         method: Method,
         path: &str,
-        said: &impl Serialize,
+        payload: &impl Serialize,
     ) -> Result<T, ApiError> {
-        self.ask(method, path, Body::Json(json(said))).await
+        self.ask(method, path, Body::Json(json(payload))).await
     }
 
     /// Makes a call and returns the raw body of the response.
     pub(crate) async fn call(&self, method: Method, path: &str, body: Body) -> Result<Vec<u8>, ApiError> {
         let route = Route::of(&method, path);
-        if let Err(held) = self.limits.may_call(&route, self.clock.now()) {
+        if let Err(held) = self.limits.check(&route, self.clock.now()) {
             return Err(ApiError::Held(held));
         }
         let mut request = self.http.request(method, self.address(path)).header(header::USER_AGENT, USER_AGENT);
@@ -113,7 +113,7 @@ impl Api {
         }
         let (request, timeout) = match body {
             // Some proxies reject a POST or PUT without a length.
-            Body::Nothing => (request.header(header::CONTENT_LENGTH, "0"), CALL_TIMEOUT),
+            Body::Empty => (request.header(header::CONTENT_LENGTH, "0"), CALL_TIMEOUT),
             Body::Json(value) => (request.json(&value), CALL_TIMEOUT),
             Body::Files(message, files) => (request.multipart(self.form(&message, files)?), FILE_TIMEOUT),
         };
@@ -159,12 +159,13 @@ impl Api {
         if status.is_success() {
             return Ok(body);
         }
-        let failure: Option<Failure> = serde_json::from_slice(&body).ok();
-        let is_discords = failure.is_some();
+        let failure: Option<ErrorBody> = serde_json::from_slice(&body).ok();
+        let is_from_discord = failure.is_some();
         let failure = failure.unwrap_or_default();
         if status == StatusCode::TOO_MANY_REQUESTS {
-            let said = failure.retry_after.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 86_400.0)));
-            let limit = self.limits.limited(route, &headers, said, failure.global || !is_discords, self.clock.now());
+            let stated = failure.retry_after.map(|seconds| Duration::from_secs_f64(seconds.clamp(0.0, 86_400.0)));
+            let limit =
+                self.limits.note_limited(route, &headers, stated, failure.global || !is_from_discord, self.clock.now());
             return Err(ApiError::Limited(limit));
         }
         let message = if failure.message.is_empty() { format!("Discord answered {status}") } else { failure.message };

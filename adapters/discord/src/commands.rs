@@ -27,14 +27,14 @@ pub(crate) const FILE: &str = "file";
 pub(crate) const PRIVATELY: &str = "private";
 
 /// The longest question, in characters. Discord allows no more in an option.
-const LONGEST: u16 = 6000;
+const MAX_QUESTION: u16 = 6000;
 
 fn commands() -> Vec<CreateCommand> {
     let privately =
         || CreateCommandOption::new(CommandOptionType::Boolean, PRIVATELY, "Only you see the answer").required(false);
     let question = CreateCommandOption::new(CommandOptionType::String, QUESTION, "What you want to know")
         .required(true)
-        .max_length(LONGEST);
+        .max_length(MAX_QUESTION);
     let file =
         CreateCommandOption::new(CommandOptionType::Attachment, FILE, "A file that goes with it").required(false);
     let ask = CreateCommand::new(ASK).kind(CommandType::ChatInput).description("Ask the agent").set_options(vec![

@@ -29,7 +29,7 @@ mod kind {
 
 /// What is known about a channel or a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ChannelInfo {
     kind: u64,
     pub(crate) guild: Option<Snowflake>,
     parent: Option<Snowflake>,
@@ -38,7 +38,7 @@ pub(crate) struct Place {
     name: Option<String>,
 }
 
-impl Place {
+impl ChannelInfo {
     /// The channel that a thread belongs to.
     pub(crate) fn thread_of(&self) -> Option<Snowflake> {
         self.parent.filter(|_| kind::THREADS.contains(&self.kind))
@@ -60,7 +60,7 @@ impl Place {
     }
 }
 
-impl From<&Channel> for Place {
+impl From<&Channel> for ChannelInfo {
     fn from(channel: &Channel) -> Self {
         Self {
             kind: channel.kind,
@@ -74,11 +74,11 @@ impl From<&Channel> for Place {
 
 /// The known channels and roles.
 #[derive(Debug, Default)]
-pub(crate) struct Directory(RwLock<State>);
+pub(crate) struct Directory(RwLock<DirectoryState>);
 
 #[derive(Debug, Default)]
-struct State {
-    places: HashMap<Snowflake, Place>,
+struct DirectoryState {
+    channels: HashMap<Snowflake, ChannelInfo>,
     roles: HashMap<Snowflake, String>,
     /// Our roles, by server.
     ours: HashMap<Snowflake, HashSet<Snowflake>>,
@@ -86,19 +86,19 @@ struct State {
 
 /// The last message of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Latest {
+pub(crate) struct LatestMessage {
     pub(crate) channel: Snowflake,
     /// `None`: Discord did not say.
     pub(crate) message: Option<Snowflake>,
 }
 
 impl Directory {
-    pub(crate) fn place(&self, channel: Snowflake) -> Option<Place> {
-        self.read().places.get(&channel).cloned()
+    pub(crate) fn channel(&self, channel: Snowflake) -> Option<ChannelInfo> {
+        self.read().channels.get(&channel).cloned()
     }
 
     pub(crate) fn channel_name(&self, channel: Snowflake) -> Option<String> {
-        self.read().places.get(&channel)?.name.clone()
+        self.read().channels.get(&channel)?.name.clone()
     }
 
     pub(crate) fn role_name(&self, role: Snowflake) -> Option<String> {
@@ -112,27 +112,27 @@ impl Directory {
 
     /// Adds a channel or a thread. `guild` is its server if the channel does not name it.
     pub(crate) fn learn(&self, channel: &Channel, guild: Option<Snowflake>) {
-        let place = Place { guild: channel.guild_id.or(guild), ..Place::from(channel) };
-        self.write().places.insert(channel.id, place);
+        let info = ChannelInfo { guild: channel.guild_id.or(guild), ..ChannelInfo::from(channel) };
+        self.write().channels.insert(channel.id, info);
     }
 
     pub(crate) fn learn_direct(&self, channel: Snowflake) {
-        let direct = || Place { kind: kind::DIRECT[0], guild: None, parent: None, owner: None, name: None };
-        self.write().places.entry(channel).or_insert_with(direct);
+        let direct = || ChannelInfo { kind: kind::DIRECT[0], guild: None, parent: None, owner: None, name: None };
+        self.write().channels.entry(channel).or_insert_with(direct);
     }
 
     pub(crate) fn forget(&self, channel: Snowflake) {
-        self.write().places.remove(&channel);
+        self.write().channels.remove(&channel);
     }
 
     /// Adds a server's channels and roles. Returns the last message of each channel.
-    pub(crate) fn learn_guild(&self, guild: &Guild<'_>, us: Snowflake) -> Vec<Latest> {
+    pub(crate) fn learn_guild(&self, guild: &Guild<'_>, us: Snowflake) -> Vec<LatestMessage> {
         let channels = readable::<Channel>(&guild.channels).chain(readable(&guild.threads));
         let mut latest = Vec::new();
         for channel in channels {
             self.learn(&channel, Some(guild.id));
-            if Place::from(&channel).has_messages() {
-                latest.push(Latest { channel: channel.id, message: channel.last_message_id });
+            if ChannelInfo::from(&channel).has_messages() {
+                latest.push(LatestMessage { channel: channel.id, message: channel.last_message_id });
             }
         }
         let ours = readable::<Member>(&guild.members)
@@ -159,11 +159,11 @@ impl Directory {
         state.roles.insert(role.id, role.name);
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, State> {
+    fn read(&self) -> RwLockReadGuard<'_, DirectoryState> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
+    fn write(&self) -> RwLockWriteGuard<'_, DirectoryState> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -195,11 +195,13 @@ mod tests {
 
         let latest = directory.learn_guild(&serde_json::from_str(guild).expect("a server"), id("7"));
 
-        let expected =
-            [Latest { channel: id("10"), message: Some(id("99")) }, Latest { channel: id("12"), message: None }];
+        let expected = [
+            LatestMessage { channel: id("10"), message: Some(id("99")) },
+            LatestMessage { channel: id("12"), message: None },
+        ];
         assert_eq!(latest, expected);
-        assert_eq!(directory.place(id("12")).and_then(|place| place.thread_of()), Some(id("11")));
-        assert_eq!(directory.place(id("10")).and_then(|place| place.guild), Some(id("1")));
+        assert_eq!(directory.channel(id("12")).and_then(|info| info.thread_of()), Some(id("11")));
+        assert_eq!(directory.channel(id("10")).and_then(|info| info.guild), Some(id("1")));
         let is_ours = |role| directory.is_our_role(id("1"), id(role));
         assert_eq!([is_ours("20"), is_ours("21"), is_ours("22")], [Some(true), Some(true), Some(false)]);
         assert_eq!(directory.is_our_role(id("2"), id("20")), None);

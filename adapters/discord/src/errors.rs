@@ -138,7 +138,7 @@ impl ApiError {
     }
 
     /// Whether the error is transient.
-    pub(crate) fn may_pass(&self) -> bool {
+    pub(crate) fn is_transient(&self) -> bool {
         self.refusal().is_none_or(|refusal| refusal.status >= 500)
     }
 }

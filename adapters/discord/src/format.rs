@@ -65,14 +65,14 @@ fn fence_of(line: &str) -> Option<&str> {
 
 /// Turns a heading that is too deep into bold text.
 fn heading(line: &str) -> Cow<'_, str> {
-    let words = line.trim_start_matches('#');
-    let depth = line.len() - words.len();
-    if depth <= DEEPEST_HEADING || depth > 6 || !words.starts_with(' ') {
+    let title = line.trim_start_matches('#');
+    let depth = line.len() - title.len();
+    if depth <= DEEPEST_HEADING || depth > 6 || !title.starts_with(' ') {
         return line.into();
     }
-    let words = words.trim().trim_end_matches('#').trim_end();
-    let words = words.replace("**", "");
-    if words.is_empty() { line.into() } else { format!("**{words}**").into() }
+    let title = title.trim().trim_end_matches('#').trim_end();
+    let title = title.replace("**", "");
+    if title.is_empty() { line.into() } else { format!("**{title}**").into() }
 }
 
 /// Turns pictures into links, of which Discord shows a preview.

@@ -21,8 +21,8 @@ use serde_json::Value;
 pub(crate) use self::interaction::pick_id;
 use crate::{
     check::Identity,
-    directory::{Directory, Place},
-    interactions::Record,
+    directory::{ChannelInfo, Directory},
+    interactions::InteractionRecord,
     payload::{Member, User},
     section::DiscordSection,
     snowflake::Snowflake,
@@ -47,17 +47,17 @@ pub(crate) struct Reader<'a> {
 
 /// An event that was read.
 #[derive(Debug)]
-pub(crate) struct Read {
+pub(crate) struct ReadEvent {
     pub(crate) event: InboundEvent,
     /// Its id, if it is a message.
     pub(crate) message: Option<Snowflake>,
     /// Its interaction, which must be acknowledged.
-    pub(crate) interaction: Option<Record>,
+    pub(crate) interaction: Option<InteractionRecord>,
     /// Discord hides its text from us.
     pub(crate) is_hidden: bool,
 }
 
-impl Read {
+impl ReadEvent {
     const fn of(event: InboundEvent, message: Snowflake) -> Self {
         Self { event, message: Some(message), interaction: None, is_hidden: false }
     }
@@ -84,7 +84,7 @@ pub(crate) fn interaction_in(message: &str) -> Option<Snowflake> {
 
 impl Reader<'_> {
     /// Reads an event; `None` if it is not for the core.
-    pub(crate) fn read(&self, kind: &str, data: &str, seq: u64) -> Option<Read> {
+    pub(crate) fn read(&self, kind: &str, data: &str, seq: u64) -> Option<ReadEvent> {
         // A bug in this code must not block the events behind this one.
         let read = catch_unwind(AssertUnwindSafe(|| self.try_to_read(kind, data, seq)));
         match read {
@@ -94,7 +94,7 @@ impl Reader<'_> {
         }
     }
 
-    fn try_to_read(&self, kind: &str, data: &str, seq: u64) -> Result<Option<Read>, serde_json::Error> {
+    fn try_to_read(&self, kind: &str, data: &str, seq: u64) -> Result<Option<ReadEvent>, serde_json::Error> {
         let read = match kind {
             "MESSAGE_CREATE" => self.message(&serde_json::from_str(data)?, false),
             "MESSAGE_UPDATE" => self.message(&serde_json::from_str(data)?, true),
@@ -114,7 +114,7 @@ impl Reader<'_> {
     }
 
     /// Keeps an event that does not fit our types.
-    fn unreadable(&self, kind: &str, data: &str, why: &str) -> Read {
+    fn unreadable(&self, kind: &str, data: &str, why: &str) -> ReadEvent {
         let mut value: Value = serde_json::from_str(data).unwrap_or_default();
         let id = |name: &str| value.get(name).and_then(Value::as_str).and_then(Snowflake::parse).unwrap_or_default();
         let (id, channel) = (id("id"), id("channel_id"));
@@ -129,7 +129,7 @@ impl Reader<'_> {
             raw: value.to_string(),
             ..self.event(self.conversation(channel, None), ChatKind::Group, external_id, sender)
         };
-        Read { event, message: None, interaction: None, is_hidden: false }
+        ReadEvent { event, message: None, interaction: None, is_hidden: false }
     }
 
     /// An event without content.
@@ -144,9 +144,9 @@ impl Reader<'_> {
     }
 
     /// A channel is a chat; a thread is a thread in its parent channel's chat.
-    fn conversation(&self, channel: Snowflake, place: Option<&Place>) -> ConversationRef {
+    fn conversation(&self, channel: Snowflake, info: Option<&ChannelInfo>) -> ConversationRef {
         let conversation = |chat: Snowflake| ConversationRef::new(self.channel.clone(), &chat.to_string());
-        match place.and_then(Place::thread_of) {
+        match info.and_then(ChannelInfo::thread_of) {
             Some(parent) => conversation(parent).in_thread(&channel.to_string()),
             None => conversation(channel),
         }

@@ -43,9 +43,9 @@ mod format;
 mod gateway;
 mod inbound;
 mod interactions;
+mod known_chats;
 mod outbound;
 mod payload;
-mod places;
 mod position;
 mod receive;
 mod section;
@@ -74,25 +74,25 @@ use crate::{
     directory::Directory,
     errors::{ApiError, Refusal},
     gateway::{Queues, Shard, StoredSeq},
-    interactions::{Interactions, Record},
-    places::Places,
+    interactions::{InteractionRecord, Interactions},
+    known_chats::KnownChats,
     position::Position,
-    receive::{Answering, Taking},
+    receive::{EventStorer, InteractionStorer},
     snowflake::Snowflake,
 };
 pub use crate::{
     check::{BotProfile, CheckError, check},
     format::MESSAGE_UNITS,
-    section::{API_URL, DiscordSection, LOOKS, Pace, Streaming},
+    section::{API_URL, DiscordSection, ID_FORMAT, Pace, Streaming},
 };
 
 const UNKNOWN_TOKEN: &str = "Discord does not know the token";
 
 /// How many thread titles, and how many messages without threads, are remembered.
-const PLACES: usize = 4096;
+const CACHE_SIZE: usize = 4096;
 
 /// How long a delivery waits for the stored interactions to be loaded after a start.
-const LOADED_WITHIN: Duration = Duration::from_secs(10);
+const LOAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One Discord application: the adapter of one channel.
 pub struct Discord {
@@ -108,7 +108,7 @@ pub struct Discord {
     health: Health,
     interactions: Arc<Interactions>,
     /// The titles of threads to open, by the message that they start from.
-    topics: Cache<Snowflake, Arc<str>>,
+    thread_titles: Cache<Snowflake, Arc<str>>,
     /// Messages that no thread can be opened from.
     threadless: Cache<Snowflake, ()>,
     /// When the last session was started.
@@ -144,8 +144,8 @@ impl Discord {
             sent: SentMessages::default(),
             health: Health::stale_after(gateway::stale_after(gateway::USUAL_INTERVAL)),
             interactions: Arc::default(),
-            topics: Cache::new(PLACES),
-            threadless: Cache::new(PLACES),
+            thread_titles: Cache::new(CACHE_SIZE),
+            threadless: Cache::new(CACHE_SIZE),
             identified_at: Mutex::new(None),
             loaded: watch::Sender::new(false),
             tasks: TaskTracker::new(),
@@ -158,70 +158,70 @@ impl Discord {
 
     /// Acknowledges an interaction in the background, with `answer` if there is one. If not `is_heard`, no answer will come,
     /// so the "thinking" notice is removed.
-    fn acknowledge(&self, record: Arc<Record>, answer: Option<Value>, is_heard: bool) {
+    fn acknowledge(&self, record: Arc<InteractionRecord>, answer: Option<Value>, is_heard: bool) {
         let (api, interactions) = (Arc::clone(&self.api), Arc::clone(&self.interactions));
         self.tasks.spawn(async move {
             interactions::acknowledge(&api, &interactions, &record, answer).await;
             if !is_heard {
-                interactions::take_back(&api, &record).await;
+                interactions::delete_notice(&api, &record).await;
             }
         });
     }
 
     /// Waits until the interactions that an earlier run stored are loaded.
-    async fn loaded(&self) {
+    async fn wait_until_loaded(&self) {
         let mut loaded = self.loaded.subscribe();
         // If that takes too long, the answer goes to the channel.
-        let _ = tokio::time::timeout(LOADED_WITHIN, loaded.wait_for(|loaded| *loaded)).await;
+        let _ = tokio::time::timeout(LOAD_TIMEOUT, loaded.wait_for(|loaded| *loaded)).await;
     }
 
     fn identified_at(&self) -> Option<Timestamp> {
         *self.identified_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begun(&self, at: Timestamp) {
+    fn note_identified(&self, at: Timestamp) {
         *self.identified_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(at);
     }
 
     /// Receives events until the run ends.
     async fn receive(&self, receiver: Receiver<'_>) -> Result<(), RunEnd> {
         let position = receiver.cursor(position::CURSOR).await?.unwrap_or_default();
-        let places = receiver.cursor(places::CURSOR).await?.unwrap_or_default();
+        let known_chats = receiver.cursor(known_chats::CURSOR).await?.unwrap_or_default();
         let interactions = receiver.cursor(interactions::CURSOR).await?.unwrap_or_default();
-        let (position, places) = (Position::parse(&position), Places::parse(&places));
-        for chat in places.direct() {
+        let (position, known_chats) = (Position::parse(&position), KnownChats::parse(&known_chats));
+        for chat in known_chats.direct() {
             self.directory.learn_direct(chat);
         }
         let waiting = self.interactions.load(&interactions, self.clock.now());
         self.loaded.send_replace(true);
         if let Some(at) = position.identified_at {
-            self.begun(at);
+            self.note_identified(at);
         }
-        let judge = |error: &ApiError| {
+        let classify = |error: &ApiError| {
             if error.refusal().is_some_and(Refusal::is_about_token) {
                 self.health.inbound_fails(UNKNOWN_TOKEN);
                 return Err(ChannelError::Unauthorized(error.to_string()));
             }
             Ok(error.pause().unwrap_or_default())
         };
-        let me = receiver.ask("Discord", || self.me(), judge).await?;
+        let me = receiver.ask("Discord", || self.me(), classify).await?;
         let (all, queued) = mpsc::channel(gateway::QUEUE);
-        let (urgent, hurried) = mpsc::unbounded_channel();
+        let (urgent, queued_urgent) = mpsc::unbounded_channel();
         let stored = Arc::new(StoredSeq::default());
         let shard = Shard::new(self, receiver, Arc::clone(&stored), Queues { all, urgent }, position.session.clone());
-        let answering = Answering { discord: self, receiver, me };
-        let taking = Taking::new(self, receiver, me, position, places, stored);
+        let interaction_storer = InteractionStorer { discord: self, receiver, me };
+        let event_storer = EventStorer::new(self, receiver, me, position, known_chats, stored);
         for record in waiting {
             self.acknowledge(record, None, true);
         }
         let working = async {
             let storing = async {
-                let result = taking.run(queued).await;
+                let result = event_storer.run(queued).await;
                 receiver.shutdown.cancel();
                 result
             };
             // Only the shard can fail. The other two end when it does, or at shutdown.
-            tokio::join!(shard.run(), storing, answering.run(hurried)).0
+            tokio::join!(shard.run(), storing, interaction_storer.run(queued_urgent)).0
         };
         let commands = async {
             self.keep_commands(me, &receiver).await;
@@ -242,7 +242,7 @@ impl Discord {
         loop {
             match self.register_commands(me.application).await {
                 Ok(()) => return,
-                Err(error) if error.may_pass() => {
+                Err(error) if error.is_transient() => {
                     let pause = backoff.pause().max(error.pause().unwrap_or_default());
                     if receiver.pause(pause).await.is_err() {
                         return;

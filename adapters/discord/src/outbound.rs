@@ -23,14 +23,14 @@ use crate::{
     errors::{ApiError, code},
     format,
     inbound::{interaction_in, private_to},
-    interactions::Record,
-    payload::Sent,
+    interactions::InteractionRecord,
+    payload::SentMessage,
     snowflake::Snowflake,
 };
 
 /// A direct chat that was opened.
 #[derive(Deserialize)]
-struct Opened {
+struct DirectChat {
     id: Snowflake,
 }
 
@@ -95,10 +95,10 @@ impl Discord {
             return self.send_privately(delivery, outgoing, user, reply_to).await;
         }
         if let Some(interaction) = reply_to.and_then(interaction_in) {
-            if let Some(record) = self.alive(interaction).await
+            if let Some(record) = self.valid_interaction(interaction).await
                 && let Some(sent) = self.answer(&record, outgoing).await?
             {
-                return Ok(self.note(&sent, outgoing));
+                return Ok(self.note_sent(&sent, outgoing));
             }
             return self.send_in(delivery, outgoing, None).await;
         }
@@ -125,17 +125,22 @@ impl Discord {
             }
         }
         let recipient = serde_json::json!({"recipient_id": user});
-        let chat: Opened = self.api.tell(Method::POST, "users/@me/channels", &recipient).await?;
+        let chat: DirectChat = self.api.ask_json(Method::POST, "users/@me/channels", &recipient).await?;
         let sent = self.post(delivery, outgoing, chat.id, None).await?;
         Ok(Receipt::of(Address::Direct(chat.id, sent.id).to_text()))
     }
 
     /// The interaction whose token can send a private delivery.
-    async fn record_for(&self, delivery: &Delivery, user: Snowflake, reply_to: Option<&str>) -> Option<Arc<Record>> {
-        self.loaded().await;
+    async fn record_for(
+        &self,
+        delivery: &Delivery,
+        user: Snowflake,
+        reply_to: Option<&str>,
+    ) -> Option<Arc<InteractionRecord>> {
+        self.wait_until_loaded().await;
         let now = self.clock.now();
         if let Some(id) = reply_to.and_then(interaction_in) {
-            return self.interactions.alive(id, now).await;
+            return self.interactions.valid(id, now).await;
         }
         if let Some(record) = self.interactions.of_turn(delivery.turn(), now).await {
             return Some(record);
@@ -143,33 +148,38 @@ impl Discord {
         self.interactions.private_to(user, &delivery.conversation().chat, now).await
     }
 
-    async fn alive(&self, interaction: Snowflake) -> Option<Arc<Record>> {
-        self.loaded().await;
-        self.interactions.alive(interaction, self.clock.now()).await
+    async fn valid_interaction(&self, interaction: Snowflake) -> Option<Arc<InteractionRecord>> {
+        self.wait_until_loaded().await;
+        self.interactions.valid(interaction, self.clock.now()).await
     }
 
     /// Replaces the "thinking" notice of a command with the answer. `None` if the token is no longer valid.
-    async fn answer(&self, record: &Record, outgoing: &Outgoing) -> Result<Option<Sent>, ApiError> {
+    async fn answer(&self, record: &InteractionRecord, outgoing: &Outgoing) -> Result<Option<SentMessage>, ApiError> {
         let path = record.message("@original");
-        self.by_token(record, Method::PATCH, &path, outgoing.body(outgoing.changed())).await
+        self.call_by_token(record, Method::PATCH, &path, outgoing.body(outgoing.edit_payload())).await
     }
 
-    async fn follow_up(&self, record: &Record, outgoing: &Outgoing) -> Result<Option<Sent>, ApiError> {
-        let path = format!("{}?wait=true", record.followups());
-        self.by_token(record, Method::POST, &path, outgoing.body(outgoing.followed_up(record.is_private))).await
-    }
-
-    async fn by_token(
+    async fn follow_up(
         &self,
-        record: &Record,
+        record: &InteractionRecord,
+        outgoing: &Outgoing,
+    ) -> Result<Option<SentMessage>, ApiError> {
+        let path = format!("{}?wait=true", record.followups());
+        self.call_by_token(record, Method::POST, &path, outgoing.body(outgoing.follow_up_payload(record.is_private)))
+            .await
+    }
+
+    async fn call_by_token(
+        &self,
+        record: &InteractionRecord,
         method: Method,
         path: &str,
         body: Body,
-    ) -> Result<Option<Sent>, ApiError> {
+    ) -> Result<Option<SentMessage>, ApiError> {
         match self.api.ask(method, path, body).await {
             Ok(sent) => Ok(Some(sent)),
             Err(error) if error.refusal().is_some_and(crate::errors::Refusal::is_about_interaction) => {
-                self.interactions.lost(record.id);
+                self.interactions.mark_expired(record.id);
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -186,24 +196,24 @@ impl Discord {
 
     /// Edits a sent message.
     async fn change(&self, delivery: &Delivery, address: Address, outgoing: &Outgoing) -> Result<(), DeliveryError> {
-        let body = || outgoing.body(outgoing.changed());
+        let body = || outgoing.body(outgoing.edit_payload());
         let gone = |why: &str| DeliveryError::Gone(why.to_owned());
         let message = match address {
             Address::Interaction(interaction, message) => {
-                let Some(record) = self.alive(interaction).await else {
+                let Some(record) = self.valid_interaction(interaction).await else {
                     return Err(gone("the time to edit it is over"));
                 };
                 let path = record.message(&message.to_string());
-                let changed = self.by_token(&record, Method::PATCH, &path, body()).await?;
+                let changed = self.call_by_token(&record, Method::PATCH, &path, body()).await?;
                 return changed.map(|_| ()).ok_or_else(|| gone("the time to edit it is over"));
             }
             Address::Direct(chat, message) => {
                 let path = format!("channels/{chat}/messages/{message}");
-                return self.api.call(Method::PATCH, &path, body()).await.map(|_| ()).map_err(gone_if);
+                return self.api.call(Method::PATCH, &path, body()).await.map(|_| ()).map_err(classify_edit_error);
             }
             Address::Message(message) => message,
         };
-        let error = match self.where_it_is(delivery.conversation(), message, Method::PATCH, "", body).await {
+        let error = match self.call_on_message(delivery.conversation(), message, Method::PATCH, "", body).await {
             Ok(()) => {
                 self.sent.note(message, &outgoing.text, None);
                 return Ok(());
@@ -214,11 +224,14 @@ impl Discord {
         let is_closed = error.refusal().is_some_and(crate::errors::Refusal::is_about_channel);
         if is_closed
             && let Some(record) = self.interactions.of_turn(delivery.turn(), self.clock.now()).await
-            && self.by_token(&record, Method::PATCH, &record.message(&message.to_string()), body()).await?.is_some()
+            && self
+                .call_by_token(&record, Method::PATCH, &record.message(&message.to_string()), body())
+                .await?
+                .is_some()
         {
             return Ok(());
         }
-        Err(gone_if(error))
+        Err(classify_edit_error(error))
     }
 
     async fn react(&self, delivery: &Delivery, message: &str, emoji: &str) -> Result<Receipt, DeliveryError> {
@@ -231,7 +244,7 @@ impl Discord {
             return Err(DeliveryError::Refused("not a valid emoji".to_owned()));
         };
         let tail = format!("/reactions/{emoji}/@me");
-        self.where_it_is(delivery.conversation(), message, Method::PUT, &tail, || Body::Nothing).await?;
+        self.call_on_message(delivery.conversation(), message, Method::PUT, &tail, || Body::Empty).await?;
         Ok(Receipt::of(message.to_string()))
     }
 
@@ -252,11 +265,11 @@ impl Discord {
     async fn typing(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
         let (chat, thread) = address::channels(delivery.conversation())?;
         let path = |channel| format!("channels/{channel}/typing");
-        let typed = self.api.call(Method::POST, &path(thread.unwrap_or(chat)), Body::Nothing).await;
+        let typed = self.api.call(Method::POST, &path(thread.unwrap_or(chat)), Body::Empty).await;
         match typed {
             // The thread may be opened only with the answer.
             Err(error) if thread.is_some() && error.refusal().is_some_and(|it| it.code == code::UNKNOWN_CHANNEL) => {
-                self.api.call(Method::POST, &path(chat), Body::Nothing).await?;
+                self.api.call(Method::POST, &path(chat), Body::Empty).await?;
             }
             typed => {
                 typed?;
@@ -269,17 +282,17 @@ impl Discord {
         let deleted = match Address::parse(message) {
             None => return Err(DeliveryError::Refused(format!("`{message}` is not a message id"))),
             Some(Address::Interaction(interaction, id)) => {
-                let Some(record) = self.alive(interaction).await else {
+                let Some(record) = self.valid_interaction(interaction).await else {
                     return Err(DeliveryError::Refused("the time to delete it is over".to_owned()));
                 };
-                self.api.call(Method::DELETE, &record.message(&id.to_string()), Body::Nothing).await.map(|_| ())
+                self.api.call(Method::DELETE, &record.message(&id.to_string()), Body::Empty).await.map(|_| ())
             }
             Some(Address::Direct(chat, id)) => {
                 let path = format!("channels/{chat}/messages/{id}");
-                self.api.call(Method::DELETE, &path, Body::Nothing).await.map(|_| ())
+                self.api.call(Method::DELETE, &path, Body::Empty).await.map(|_| ())
             }
             Some(Address::Message(id)) => {
-                self.where_it_is(conversation, id, Method::DELETE, "", || Body::Nothing).await
+                self.call_on_message(conversation, id, Method::DELETE, "", || Body::Empty).await
             }
         };
         match deleted {
@@ -290,14 +303,14 @@ impl Discord {
     }
 
     /// Remembers a sent message and returns its receipt.
-    fn note(&self, sent: &Sent, outgoing: &Outgoing) -> Receipt {
+    fn note_sent(&self, sent: &SentMessage, outgoing: &Outgoing) -> Receipt {
         self.sent.note(sent.id, &outgoing.text, None);
         Receipt::of(sent.id.to_string())
     }
 }
 
 /// Maps an error that says that the message can no longer be edited to `Gone`, so that a new message is sent.
-fn gone_if(error: ApiError) -> DeliveryError {
+fn classify_edit_error(error: ApiError) -> DeliveryError {
     match error.refusal() {
         Some(refusal) if refusal.is_gone() => DeliveryError::Gone(refusal.to_string()),
         _ => error.into(),

@@ -257,6 +257,6 @@ pub(crate) struct RoleChange {
 
 /// A sent message: the part that a receipt needs.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Sent {
+pub(crate) struct SentMessage {
     pub(crate) id: Snowflake,
 }

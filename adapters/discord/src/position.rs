@@ -48,22 +48,22 @@ impl Position {
     }
 
     /// Notes the start of a session: every server and the direct chats get a gap, except on the very first start.
-    pub(crate) fn begins<'a>(&mut self, servers: impl Iterator<Item = &'a str>, now: Timestamp) {
+    pub(crate) fn start_session<'a>(&mut self, servers: impl Iterator<Item = &'a str>, now: Timestamp) {
         self.identified_at = Some(now);
         if self.since.is_none() {
             self.since = Snowflake::at(now);
             self.newest = self.since;
             return;
         }
-        let from = self.after();
+        let from = self.gap_start();
         for place in servers.chain([DIRECT]) {
             self.gaps.entry(place.to_owned()).or_insert(from);
         }
     }
 
     /// Notes that a server is unavailable, so that its messages do not arrive.
-    pub(crate) fn loses(&mut self, server: &str) {
-        let from = self.after();
+    pub(crate) fn add_gap(&mut self, server: &str) {
+        let from = self.gap_start();
         self.gaps.entry(server.to_owned()).or_insert(from);
     }
 
@@ -72,29 +72,29 @@ impl Position {
         self.gaps.get(place).copied()
     }
 
-    pub(crate) fn filled(&mut self, place: &str) {
+    pub(crate) fn close_gap(&mut self, place: &str) {
         self.gaps.remove(place);
     }
 
     /// Notes that an event was handled.
-    pub(crate) fn passes(&mut self, dispatch: &Dispatch) {
-        self.passes_to(&dispatch.session, dispatch.seq);
+    pub(crate) fn mark_handled(&mut self, dispatch: &Dispatch) {
+        self.mark_handled_to(&dispatch.session, dispatch.seq);
     }
 
     /// Notes that all events of a session up to this number were handled.
-    pub(crate) fn passes_to(&mut self, session: &(Arc<str>, Arc<str>), seq: u64) {
+    pub(crate) fn mark_handled_to(&mut self, session: &(Arc<str>, Arc<str>), seq: u64) {
         let (id, url) = session;
         self.session = Some(Session { id: Arc::clone(id), url: Arc::clone(url), seq });
     }
 
-    pub(crate) fn sees(&mut self, message: Snowflake) {
+    pub(crate) fn note_message(&mut self, message: Snowflake) {
         self.newest = self.newest.max(message);
     }
 
     /// The id after which messages may be missing.
-    fn after(&self) -> Snowflake {
+    fn gap_start(&self) -> Snowflake {
         let overlap = i64::try_from(OVERLAP.as_millis()).unwrap_or_default();
-        let before = Timestamp::from_millis(self.newest.made_at().as_millis() - overlap);
+        let before = Timestamp::from_millis(self.newest.created_at().as_millis() - overlap);
         Snowflake::at(before).max(self.since)
     }
 }
@@ -115,11 +115,11 @@ mod tests {
     fn the_first_start_begins_at_now() {
         let mut position = Position::default();
 
-        position.begins(["1"].into_iter(), at(0));
+        position.start_session(["1"].into_iter(), at(0));
 
         assert_eq!(position.gap("1"), None);
         assert_eq!(position.gap(DIRECT), None);
-        position.begins(["1"].into_iter(), at(1));
+        position.start_session(["1"].into_iter(), at(1));
         assert_eq!(position.gap("1"), Some(Snowflake::at(at(0))), "nothing from before the first start");
     }
 
@@ -127,16 +127,16 @@ mod tests {
     #[test]
     fn a_gap_stays_where_it_began_until_it_is_filled() {
         let mut position = Position::default();
-        position.begins([].into_iter(), at(0));
-        position.sees(Snowflake::at(at(60)));
+        position.start_session([].into_iter(), at(0));
+        position.note_message(Snowflake::at(at(60)));
 
-        position.begins(["1", "2"].into_iter(), at(90));
-        position.sees(Snowflake::at(at(91)));
+        position.start_session(["1", "2"].into_iter(), at(90));
+        position.note_message(Snowflake::at(at(91)));
         let mut position = Position::parse(&position.to_text());
-        position.begins(["1", "2"].into_iter(), at(92));
+        position.start_session(["1", "2"].into_iter(), at(92));
 
         assert_eq!(position.gap("1"), Some(Snowflake::at(at(55))));
-        position.filled("1");
+        position.close_gap("1");
         assert_eq!(position.gap("1"), None);
         assert_eq!(position.gap("2"), Some(Snowflake::at(at(55))));
     }
@@ -144,11 +144,11 @@ mod tests {
     #[test]
     fn a_server_that_is_away_for_a_while_has_a_gap() {
         let mut position = Position::default();
-        position.begins(["1"].into_iter(), at(0));
-        position.sees(Snowflake::at(at(60)));
+        position.start_session(["1"].into_iter(), at(0));
+        position.note_message(Snowflake::at(at(60)));
 
-        position.loses("1");
-        position.sees(Snowflake::at(at(80)));
+        position.add_gap("1");
+        position.note_message(Snowflake::at(at(80)));
 
         assert_eq!(position.gap("1"), Some(Snowflake::at(at(55))));
         assert_eq!(position.gap(DIRECT), None);

@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use rejoinder_config::{
-    Account, AllowList, ChannelSection, Checks, Common, Looks, People, Secret, Section, Size,
+    Account, AllowList, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, Size,
     duration::{self, HOUR},
     text,
 };
@@ -215,7 +215,7 @@ impl Section for DiscordSection {
             let what = "is not used while commands is false: remove one of the two";
             checks.wrong(checks.key(&["command_guilds"]), what);
         }
-        self.people().check(&LOOKS, checks);
+        self.people().check(&ID_FORMAT, checks);
         for (index, entry) in self.allow_bots.iter().enumerate() {
             if !is_bot(entry) {
                 let what = format!("must be a bot's or webhook's id, a bot's unique name, or \"*\", not {entry:?}");
@@ -233,7 +233,7 @@ impl ChannelSection for DiscordSection {
         Common {
             agent: self.agent.clone(),
             people: Some(self.people()),
-            tells_reactions: self.tell_reactions,
+            notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),
             on_unknown: None,
         }
@@ -245,7 +245,7 @@ impl ChannelSection for DiscordSection {
 }
 
 /// The format of ids and names on Discord.
-pub const LOOKS: Looks = Looks {
+pub const ID_FORMAT: IdFormat = IdFormat {
     is_person: |entry| is_id(entry) || is_username(entry),
     is_group: is_id,
     person: "a person's id such as 80351110224678912, a username such as \"ada_l\", or \"*\"",

@@ -17,7 +17,7 @@ impl Snowflake {
     }
 
     /// The creation time in the id.
-    pub(crate) fn made_at(self) -> Timestamp {
+    pub(crate) fn created_at(self) -> Timestamp {
         Timestamp::from_millis(i64::try_from(self.0 >> 22).unwrap_or(0) + EPOCH_MS)
     }
 
@@ -75,8 +75,8 @@ mod tests {
     fn an_id_says_when_it_was_made() {
         let id = Snowflake::parse("175928847299117063").expect("an id");
 
-        assert_eq!(id.made_at(), Timestamp::from_millis(1_462_015_105_796));
-        assert!(Snowflake::at(id.made_at()) <= id);
+        assert_eq!(id.created_at(), Timestamp::from_millis(1_462_015_105_796));
+        assert!(Snowflake::at(id.created_at()) <= id);
         assert!(Snowflake::at(Timestamp::from_millis(1_462_015_105_797)) > id);
     }
 

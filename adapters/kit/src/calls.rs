@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     /// Calls a server that sends `answer`, at a URL that contains the secret.
-    async fn asked(answer: &'static str) -> Result<Response, reqwest::Error> {
+    async fn call(answer: &'static str) -> Result<Response, reqwest::Error> {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/secret", listener.local_addr().expect("an address"));
         tokio::spawn(async move {
@@ -96,7 +96,7 @@ mod tests {
     async fn a_request_that_was_written_may_have_been_performed() {
         let secret = SecretString::from("secret");
 
-        let lost = failure(asked("").await.expect_err("no answer"), &secret);
+        let lost = failure(call("").await.expect_err("no answer"), &secret);
         let closed = TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("an address");
         let url = format!("http://{closed}/secret");
         let refused = reqwest::Client::builder().build().expect("a client").get(url).send().await;
@@ -112,12 +112,12 @@ mod tests {
         let secret = SecretString::from("secret");
         for answer in ["HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello", "HTTP/1.1 200 OK\r\n\r\nhello"] {
             for (limit, expected) in [(5, Some(b"hello".to_vec())), (4, None)] {
-                let response = asked(answer).await.expect("an answer");
+                let response = call(answer).await.expect("an answer");
 
                 assert_eq!(collect(response, limit, &secret).await, Ok(expected));
             }
         }
-        let broken = asked("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello").await.expect("an answer");
+        let broken = call("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello").await.expect("an answer");
         assert!(matches!(collect(broken, 9, &secret).await, Err(CallError::NoAnswer(_))));
     }
 

@@ -9,10 +9,10 @@ use rejoinder_core::{ChannelHealth, DeliveryError, Receipt, Timestamp};
 
 /// The health of a channel: when inbound was last proved to work, and the problem of each part, if any.
 #[derive(Debug, Default)]
-pub struct Health(Mutex<State>);
+pub struct Health(Mutex<HealthParts>);
 
 #[derive(Debug, Default)]
-struct State {
+struct HealthParts {
     inbound_at: Option<Timestamp>,
     stale_after: Option<Duration>,
     inbound: Option<String>,
@@ -37,9 +37,9 @@ impl Health {
 
     /// Reports that inbound works as of `now`: a poll completed, a heartbeat was acknowledged, a sync was read.
     pub fn inbound_works(&self, now: Timestamp) {
-        let mut state = self.lock();
-        state.inbound_at = Some(now);
-        state.inbound = None;
+        let mut parts = self.lock();
+        parts.inbound_at = Some(now);
+        parts.inbound = None;
     }
 
     /// Whether inbound was proved at least once since the start.
@@ -84,11 +84,11 @@ impl Health {
     }
 
     /// Reports that the account lacks something that only its owner can grant. Returns whether the problem is new.
-    pub fn setup_lacks(&self, problem: &str) -> bool {
-        let mut state = self.lock();
-        let is_news = state.setup.as_deref() != Some(problem);
-        state.setup = Some(problem.to_owned());
-        is_news
+    pub fn setup_fails(&self, problem: &str) -> bool {
+        let mut parts = self.lock();
+        let is_new = parts.setup.as_deref() != Some(problem);
+        parts.setup = Some(problem.to_owned());
+        is_new
     }
 
     /// Reports that the account lacks nothing.
@@ -99,13 +99,13 @@ impl Health {
     /// The health that the core reads. Of several problems it names one: inbound, the store, outbound, setup, in this order.
     #[must_use]
     pub fn report(&self) -> ChannelHealth {
-        let state = self.lock();
-        let problems = [&state.inbound, &state.storing, &state.outbound, &state.setup];
+        let parts = self.lock();
+        let problems = [&parts.inbound, &parts.storing, &parts.outbound, &parts.setup];
         let problem = problems.into_iter().flatten().next().cloned();
-        ChannelHealth { inbound_at: state.inbound_at, stale_after: state.stale_after, problem }
+        ChannelHealth { inbound_at: parts.inbound_at, stale_after: parts.stale_after, problem }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, HealthParts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -136,8 +136,8 @@ mod tests {
     fn a_proof_of_inbound_hides_no_other_problem() {
         let health = Health::default();
 
-        assert!(health.setup_lacks("an intent"));
-        assert!(!health.setup_lacks("an intent"), "it is not new");
+        assert!(health.setup_fails("an intent"));
+        assert!(!health.setup_fails("an intent"), "it is not new");
         health.outbound_fails("the token is refused");
         health.inbound_fails("it cannot be reached");
         assert_eq!(health.report().problem.as_deref(), Some("it cannot be reached"));

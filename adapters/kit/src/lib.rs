@@ -2,7 +2,7 @@
 //!
 //! * [`Receiver`]: one run of a channel. It waits, reads cursors and stores events, and retries until the store answers.
 //! * [`Health`]: when inbound was last proved, and what is wrong.
-//! * [`Opening`]: a value that exists only while the channel runs, for requests from outside.
+//! * [`WhileRunning`]: a value that exists only while the channel runs, for requests from outside.
 //! * [`SentMessages`]: the channel's own latest messages, for reactions to them.
 //! * [`calls`]: the errors of a platform API call without an answer, and the bytes of an answer.
 //! * [`files`]: the bytes of a file that an agent sends.
@@ -17,17 +17,17 @@
 pub mod calls;
 pub mod files;
 mod health;
-mod opening;
 mod problem;
 mod receiver;
 mod sent;
 mod table;
+mod while_running;
 
 pub use self::{
     health::Health,
-    opening::{Opened, Opening},
     problem::Problem,
     receiver::{Receiver, RunEnd, ShuttingDown},
     sent::{SentMessage, SentMessages},
     table::{Alignment, Table},
+    while_running::{RunningGuard, WhileRunning},
 };

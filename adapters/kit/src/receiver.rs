@@ -80,16 +80,16 @@ impl Receiver<'_> {
         }
     }
 
-    /// Sends the platform a request that a run begins with, such as who we are, until there is an answer. `judge` returns
+    /// Sends the platform a request that a run begins with, such as who we are, until there is an answer. `classify` returns
     /// the shortest pause after an error, or the error that ends the run.
     ///
     /// # Errors
-    /// The error of `judge`, and when the gateway shuts down before there is an answer.
+    /// The error of `classify`, and when the gateway shuts down before there is an answer.
     pub async fn ask<T, E: Display, F: Future<Output = Result<T, E>>>(
         &self,
         platform: &str,
         ask: impl Fn() -> F,
-        judge: impl Fn(&E) -> Result<Duration, ChannelError>,
+        classify: impl Fn(&E) -> Result<Duration, ChannelError>,
     ) -> Result<T, RunEnd> {
         let mut backoff = Backoff::default();
         loop {
@@ -97,10 +97,10 @@ impl Receiver<'_> {
                 Ok(answer) => return Ok(answer),
                 Err(error) => error,
             };
-            let least = judge(&error)?;
+            let min_pause = classify(&error)?;
             tracing::warn!(channel = %self.channel, %error, "{platform} cannot be reached, retrying");
             self.health.inbound_fails(format!("{platform} cannot be reached: {error}"));
-            self.pause(backoff.pause().max(least)).await?;
+            self.pause(backoff.pause().max(min_pause)).await?;
         }
     }
 

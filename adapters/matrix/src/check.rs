@@ -29,7 +29,7 @@ pub struct AccountProfile {
 
 /// The state of a configured account.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AccountStanding {
+pub struct AccountState {
     /// The account, and the gateway's device if it exists.
     pub account: AccountProfile,
     /// Whether the account has signed that device; `None`: the homeserver knows no keys of the device yet.
@@ -88,20 +88,19 @@ pub async fn check(
 ///
 /// # Errors
 /// If the account cannot be used as configured, or the homeserver cannot be reached.
-pub async fn standing(
+pub async fn account_state(
     http: &reqwest::Client,
     options: &MatrixSection,
     folder: &Path,
-) -> Result<AccountStanding, CheckError> {
-    let kept = session::kept(folder)?;
+) -> Result<AccountState, CheckError> {
+    let stored = session::stored_device(folder)?;
     let login = options.login();
-    let token = match (&login, &kept) {
-        (Login::AccessToken(token), _) | (Login::Password(_), Some(session::Kept { token: Some(token), .. })) => {
-            token.clone()
-        }
+    let token = match (&login, &stored) {
+        (Login::AccessToken(token), _)
+        | (Login::Password(_), Some(session::StoredDevice { token: Some(token), .. })) => token.clone(),
         (login @ Login::Password(_), _) => {
             let account = check(http, &options.homeserver, &options.user, login).await?;
-            return Ok(AccountStanding { account, is_signed: None });
+            return Ok(AccountState { account, is_signed: None });
         }
     };
     let client = builder(&options.homeserver, http).build().await;
@@ -111,26 +110,26 @@ pub async fn standing(
         return Err(CheckError::Refused(format!("the access token belongs to {}", me.user_id)));
     }
     let device = me.device_id.map(|device| device.to_string());
-    if let (Some(kept), Some(device)) = (&kept, &device)
-        && kept.device != *device
+    if let (Some(stored), Some(device)) = (&stored, &device)
+        && stored.device != *device
     {
-        return Err(session::other_device(folder, device, &kept.device).into());
+        return Err(session::other_device(folder, device, &stored.device).into());
     }
     let is_signed = match &device {
         Some(device) => session::signing(&client, &token, &me.user_id, device).await?.is_signed,
         None => None,
     };
     let display_name = display_name(&client, me.user_id.clone()).await;
-    Ok(AccountStanding { account: AccountProfile { user: me.user_id.to_string(), display_name, device }, is_signed })
+    Ok(AccountState { account: AccountProfile { user: me.user_id.to_string(), display_name, device }, is_signed })
 }
 
 /// Discovers the homeserver's URL for `server`, the part of a user id after the colon
 /// (<https://spec.matrix.org/latest/client-server-api/#well-known-uris>). `None` if the server does not name it.
 pub async fn discover(http: &reqwest::Client, server: &str) -> Option<Url> {
     let url = format!("https://{server}/.well-known/matrix/client");
-    let asked = http.get(url).timeout(DISCOVERY).send().await.ok()?.error_for_status().ok()?;
-    let said: serde_json::Value = asked.json().await.ok()?;
-    let url = Url::parse(said["m.homeserver"]["base_url"].as_str()?).ok()?;
+    let response = http.get(url).timeout(DISCOVERY).send().await.ok()?.error_for_status().ok()?;
+    let body: serde_json::Value = response.json().await.ok()?;
+    let url = Url::parse(body["m.homeserver"]["base_url"].as_str()?).ok()?;
     matches!(url.scheme(), "http" | "https").then_some(url)
 }
 

@@ -19,7 +19,7 @@ use crate::{
     Matrix, Session, content,
     drafts::Budget,
     errors::{self, Failure},
-    known::{Asked, Known, Memory},
+    memory::{Memory, Question, RememberedEvent},
     outbound::{MESSAGE_TIMEOUT, config},
     room::read,
 };
@@ -31,7 +31,7 @@ const TRIES: u32 = 4;
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// How many reactions are searched for ours, which are the oldest.
-const LOOKED_THROUGH: u32 = 50;
+const MAX_REACTIONS: u32 = 50;
 
 /// A question that is being closed. A failure does no harm: a later press changes nothing, and closes the question.
 struct Closing {
@@ -41,16 +41,18 @@ struct Closing {
     budget: Arc<Budget>,
     rate: Option<Rate>,
     clock: SharedClock,
-    question: OwnedEventId,
+    question_id: OwnedEventId,
 }
 
 impl Matrix {
     /// Closes the question that answered `turn`, in the background. `choice` is what was picked.
     pub(crate) fn close_question(&self, session: &Session, room: &Room, turn: TurnId, choice: &str) {
         let name = room.room_id().as_str();
-        let Some(question) = self.asked.get(&turn).and_then(|question| EventId::parse(&*question).ok()) else { return };
-        let Some(known) = self.memory.get(name, question.as_str()) else { return };
-        let Some(asks) = known.asks.clone() else { return };
+        let Some(question_id) = self.questions_by_turn.get(&turn).and_then(|id| EventId::parse(&*id).ok()) else {
+            return;
+        };
+        let Some(known) = self.memory.get(name, question_id.as_str()) else { return };
+        let Some(question) = known.question.clone() else { return };
         let closing = Closing {
             room: room.clone(),
             me: session.me().to_owned(),
@@ -58,12 +60,12 @@ impl Matrix {
             budget: Arc::clone(&self.budget),
             rate: self.options.pace.of_drafts(),
             clock: Arc::clone(&self.clock),
-            question,
+            question_id,
         };
         let choice = choice.to_owned();
         self.tasks.spawn(async move {
-            if asks.is_closed || closing.says(&known, asks, &choice).await {
-                closing.takes_its_buttons_back().await;
+            if question.is_closed || closing.show_pick(&known, question, &choice).await {
+                closing.remove_buttons().await;
             }
         });
     }
@@ -71,19 +73,19 @@ impl Matrix {
 
 impl Closing {
     /// Shows below the question what was picked. Returns whether that succeeded.
-    async fn says(&self, known: &Known, asks: Asked, choice: &str) -> bool {
-        let words = format!("{}\n\n✓ {choice}", known.text);
+    async fn show_pick(&self, known: &RememberedEvent, question: Question, choice: &str) -> bool {
+        let text = format!("{}\n\n✓ {choice}", known.text);
         // Keeps the choices in our field: a later press is then still a choice, not a reaction to a message.
-        let ours = json!({ "turn": asks.turn, "choices": asks.choices, "chooser": asks.chooser, "picked": choice });
-        let edit = content::replacing(self.question.as_str(), &content::text(&words, &ours));
-        let transaction: OwnedTransactionId = format!("picked.{}", asks.turn).into();
+        let ours = json!({ "turn": question.turn, "choices": question.choices, "chooser": question.chooser, "picked": choice });
+        let edit = content::replacing(self.question_id.as_str(), &content::text(&text, &ours));
+        let transaction: OwnedTransactionId = format!("picked.{}", question.turn).into();
         for _ in 0..TRIES {
             let sending = self.room.send_raw("m.room.message", edit.clone()).with_transaction_id(&transaction);
             let failure = match sending.with_request_config(config(MESSAGE_TIMEOUT)).await {
                 Ok(_) => {
-                    let asks = Some(Asked { is_closed: true, ..asks });
-                    let closed = Known { text: words, asks, ..known.clone() };
-                    self.memory.learn(self.room.room_id().as_str(), self.question.as_str(), closed);
+                    let question = Some(Question { is_closed: true, ..question });
+                    let closed = RememberedEvent { text, question, ..known.clone() };
+                    self.memory.insert(self.room.room_id().as_str(), self.question_id.as_str(), closed);
                     return true;
                 }
                 Err(error) => errors::sdk(&error),
@@ -96,26 +98,26 @@ impl Closing {
     }
 
     /// Redacts our number reactions on the question.
-    async fn takes_its_buttons_back(&self) {
+    async fn remove_buttons(&self) {
         let options = RelationsOptions {
             dir: Direction::Forward,
-            limit: Some(UInt::from(LOOKED_THROUGH)),
+            limit: Some(UInt::from(MAX_REACTIONS)),
             include_relations: IncludeRelations::RelationsOfType(RelationType::Annotation),
             ..RelationsOptions::default()
         };
-        let relations = match self.room.relations(self.question.clone(), options).await {
+        let relations = match self.room.relations(self.question_id.clone(), options).await {
             Ok(relations) => relations,
             Err(error) => return tracing::debug!(room = %self.room.room_id(), %error, "cannot list question buttons"),
         };
         let buttons = relations.chunk.iter().filter_map(read).filter(|it| it.sender == self.me && !it.is_redacted());
         for button in buttons.filter_map(|it| EventId::parse(it.id).ok()) {
-            if let Err(failure) = self.takes_back(button).await {
+            if let Err(failure) = self.redact_button(button).await {
                 return tracing::debug!(room = %self.room.room_id(), ?failure, "could not remove a question's button");
             }
         }
     }
 
-    async fn takes_back(&self, button: OwnedEventId) -> Result<(), Failure> {
+    async fn redact_button(&self, button: OwnedEventId) -> Result<(), Failure> {
         let mut tries = 0;
         loop {
             // Uses the draft budget, so that answers need not wait for it.

@@ -6,7 +6,7 @@ use crate::{format, inbound::keycap, payload::OUR_FIELD};
 
 /// The largest content, in bytes: encryption makes it a third larger, and the server adds fields of its own
 /// (<https://spec.matrix.org/latest/client-server-api/#size-limits>: 65,536 bytes an event).
-const MOST: usize = 44_000;
+const MAX_CONTENT: usize = 44_000;
 
 /// How many characters of an edit are shown by clients that do not support edits.
 const FALLBACK: usize = 200;
@@ -18,7 +18,7 @@ pub(crate) fn text(markdown: &str, ours: &Value) -> Value {
     let mut content = plain.clone();
     content["format"] = json!("org.matrix.custom.html");
     content["formatted_body"] = json!(html);
-    if content.to_string().len() <= MOST { content } else { plain }
+    if content.to_string().len() <= MAX_CONTENT { content } else { plain }
 }
 
 /// An edit that replaces `message` with `content`.

@@ -6,10 +6,10 @@ use std::{
 };
 
 /// How many of the latest encrypted events are considered.
-const LOOK_BACK: usize = 50;
+const WINDOW: usize = 50;
 
 /// How many events are needed for a verdict.
-const LEAST: usize = 10;
+const MIN_EVENTS: usize = 10;
 
 /// For each of the latest encrypted events, whether it could be decrypted.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(crate) struct Decryption(Mutex<VecDeque<bool>>);
 impl Decryption {
     pub(crate) fn note(&self, was_read: bool) {
         let mut latest = self.lock();
-        if latest.len() == LOOK_BACK {
+        if latest.len() == WINDOW {
             latest.pop_front();
         }
         latest.push_back(was_read);
@@ -35,7 +35,7 @@ impl Decryption {
     pub(crate) fn problem(&self) -> Option<String> {
         let latest = self.lock();
         let (count, unread) = (latest.len(), latest.iter().filter(|was_read| !**was_read).count());
-        (count >= LEAST && unread * 2 > count)
+        (count >= MIN_EVENTS && unread * 2 > count)
             .then(|| format!("{unread} of the last {count} encrypted events could not be read: their keys are missing"))
     }
 

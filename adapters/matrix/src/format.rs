@@ -105,7 +105,7 @@ mod tests {
     }
 
     /// The text that a person reads.
-    fn words(html: &str) -> String {
+    fn visible_text(html: &str) -> String {
         let text: String = html.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text)).collect();
         text.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
     }
@@ -114,12 +114,12 @@ mod tests {
     #[test]
     fn what_shows_something_is_shown() {
         for (markdown, seen) in SEEN {
-            assert!(words(&html(markdown)).contains(seen), "{markdown:?}: {:?}", html(markdown));
+            assert!(visible_text(&html(markdown)).contains(seen), "{markdown:?}: {:?}", html(markdown));
         }
         for markdown in UNSEEN {
             assert!(!shows_anything(markdown), "{markdown:?}");
             assert!(
-                words(&html(markdown)).chars().all(|c| is_blank(&c.to_string())),
+                visible_text(&html(markdown)).chars().all(|c| is_blank(&c.to_string())),
                 "{markdown:?}: {:?}",
                 html(markdown)
             );

@@ -16,34 +16,34 @@ use tokio::sync::Semaphore;
 
 use crate::{
     Matrix, Session,
-    inbound::{self, Around},
+    inbound::{self, EventContext},
     room::chat_kind,
 };
 
 /// Timeout of one attempt to join: the room may be on a slow server.
-const JOIN: Duration = Duration::from_mins(1);
+const JOIN_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The pause after the first failed attempt. It doubles with each further one.
-const PAUSE: Duration = Duration::from_secs(5);
+const MIN_PAUSE: Duration = Duration::from_secs(5);
 
 /// The longest pause.
-const LONGEST: Duration = Duration::from_hours(1);
+const MAX_PAUSE: Duration = Duration::from_hours(1);
 
 /// How many rooms we try to join at the same time.
-const AT_ONCE: usize = 8;
+const MAX_PARALLEL: usize = 8;
 
 /// The rooms that we try to join.
 #[derive(Debug)]
-pub(crate) struct Doors {
+pub(crate) struct RoomJoins {
     /// Limits the attempts at the same time.
-    turnstile: Semaphore,
-    known: Mutex<Known>,
+    permits: Semaphore,
+    state: Mutex<JoinState>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct JoinState {
     /// Rooms with a running attempt.
-    entering: HashSet<OwnedRoomId>,
+    joining: HashSet<OwnedRoomId>,
     /// How many attempts failed, and when the next one may begin.
     tried: HashMap<OwnedRoomId, (u32, Timestamp)>,
     /// Replaced rooms whose successor is settled: reported to the intake, or not believed.
@@ -53,48 +53,48 @@ struct Known {
     invited: HashSet<OwnedRoomId>,
 }
 
-impl Default for Doors {
+impl Default for RoomJoins {
     fn default() -> Self {
-        Self { turnstile: Semaphore::new(AT_ONCE), known: Mutex::default() }
+        Self { permits: Semaphore::new(MAX_PARALLEL), state: Mutex::default() }
     }
 }
 
-impl Doors {
-    /// Whether to try a room now. If so, it counts as being tried until [`failed`](Self::failed) or [`is_in`](Self::is_in).
+impl RoomJoins {
+    /// Whether to try a room now. If so, it counts as being tried until [`failed`](Self::failed) or [`joined`](Self::joined).
     fn begin(&self, room: &RoomId, now: Timestamp) -> bool {
-        let mut known = self.lock();
-        known.may_try(room, now) && known.entering.insert(room.to_owned())
+        let mut state = self.lock();
+        state.may_try(room, now) && state.joining.insert(room.to_owned())
     }
 
     fn failed(&self, room: &RoomId, now: Timestamp) {
-        let mut known = self.lock();
-        let (times, next) = known.tried.entry(room.to_owned()).or_insert((0, now));
-        *next = now + (PAUSE * 2_u32.saturating_pow((*times).min(16))).min(LONGEST);
+        let mut state = self.lock();
+        let (times, next) = state.tried.entry(room.to_owned()).or_insert((0, now));
+        *next = now + (MIN_PAUSE * 2_u32.saturating_pow((*times).min(16))).min(MAX_PAUSE);
         *times += 1;
-        known.entering.remove(room);
+        state.joining.remove(room);
     }
 
-    fn is_in(&self, room: &RoomId) {
-        let mut known = self.lock();
-        known.tried.remove(room);
-        known.invited.remove(room);
-        known.entering.remove(room);
+    fn joined(&self, room: &RoomId) {
+        let mut state = self.lock();
+        state.tried.remove(room);
+        state.invited.remove(room);
+        state.joining.remove(room);
     }
 
     /// Notes an invitation: a room that could not be joined without one is tried at once.
     fn note_invited(&self, room: &RoomId) {
-        let mut known = self.lock();
-        if known.invited.insert(room.to_owned()) {
-            known.tried.remove(room);
+        let mut state = self.lock();
+        if state.invited.insert(room.to_owned()) {
+            state.tried.remove(room);
         }
     }
 
     /// How long until a room may have to be tried again.
     pub(crate) fn next_try(&self, now: Timestamp) -> Option<Duration> {
-        let known = self.lock();
-        let next = known.tried.values().filter(|(_, next)| *next > now).map(|(_, next)| next.since(now)).min();
+        let state = self.lock();
+        let next = state.tried.values().filter(|(_, next)| *next > now).map(|(_, next)| next.since(now)).min();
         // A running attempt may fail.
-        next.into_iter().chain((!known.entering.is_empty()).then_some(PAUSE)).min()
+        next.into_iter().chain((!state.joining.is_empty()).then_some(MIN_PAUSE)).min()
     }
 
     /// Notes an invitation that is not accepted. Returns whether it is new.
@@ -110,12 +110,12 @@ impl Doors {
         self.lock().moved.insert(room.to_owned());
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, JoinState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Known {
+impl JoinState {
     fn may_try(&self, room: &RoomId, now: Timestamp) -> bool {
         self.tried.get(room).is_none_or(|(_, next)| *next <= now)
     }
@@ -148,15 +148,15 @@ impl Matrix {
             let host = room.invite_details().await.ok().map(|invite| invite.inviter_id);
             let may_join = host.as_ref().is_some_and(|host| self.options.accepts_invite_of(host.as_str()));
             if !may_join && !successors.contains(room.room_id()) {
-                if self.doors.ignore(room.room_id()) {
+                if self.joins.ignore(room.room_id()) {
                     let host = host.map(|host| host.to_string());
                     tracing::info!(channel = %self.channel, room = %room.room_id(), inviter = host, "invitation not accepted");
                 }
                 continue;
             }
-            self.doors.note_invited(room.room_id());
+            self.joins.note_invited(room.room_id());
             let id = room.room_id().to_owned();
-            self.enter(id, async move { room.join().await });
+            self.join_in_background(id, async move { room.join().await });
         }
     }
 
@@ -164,20 +164,20 @@ impl Matrix {
     pub(crate) async fn follow_rooms(&self, session: &Session, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         for room in session.client.joined_rooms() {
             let Some(next) = room.successor_room().map(|next| next.room_id) else { continue };
-            if self.doors.was_moved(room.room_id()) {
+            if self.joins.was_moved(room.room_id()) {
                 continue;
             }
             if !session.client.get_room(&next).is_some_and(|next| is_joined(&next)) {
-                self.enter_successor(session, room, next);
+                self.join_successor(session, room, next);
                 continue;
             }
             if successor(&session.client, &room).is_none() {
                 // Anybody who may close a room can name any successor, so the successor must name the room too.
                 tracing::warn!(channel = %self.channel, from = %room.room_id(), to = %next, "ignored a successor that does not name the room as its predecessor");
-                self.doors.note_moved(room.room_id());
+                self.joins.note_moved(room.room_id());
                 continue;
             }
-            let around = Around {
+            let context = EventContext {
                 channel: &self.channel,
                 me: session.me(),
                 names: &[],
@@ -185,23 +185,23 @@ impl Matrix {
                 chat: chat_kind(&room),
                 sender_name: None,
                 related: None,
-                asked: None,
+                open_question: None,
                 now: self.clock.now(),
                 raw: "",
             };
-            let moved = inbound::moved(room.room_id().as_str(), next.as_str(), &around);
+            let moved = inbound::moved(room.room_id().as_str(), next.as_str(), &context);
             receiver.accept(&[moved], None).await?;
             tracing::info!(channel = %self.channel, from = %room.room_id(), to = %next, "a room was replaced by another one");
-            self.doors.note_moved(room.room_id());
+            self.joins.note_moved(room.room_id());
         }
         Ok(())
     }
 
     /// Tries to join `next`, the successor of `room`.
-    fn enter_successor(&self, session: &Session, room: Room, next: OwnedRoomId) {
+    fn join_successor(&self, session: &Session, room: Room, next: OwnedRoomId) {
         let client = session.client.clone();
         let id = next.clone();
-        self.enter(id, async move {
+        self.join_in_background(id, async move {
             let mut servers: Vec<OwnedServerName> = room.route().await.unwrap_or_default();
             servers.extend(next.server_name().map(ToOwned::to_owned));
             client.join_room_by_id_or_alias((&*next).into(), &servers).await.map(|_| ())
@@ -209,25 +209,25 @@ impl Matrix {
     }
 
     /// Joins a room in the background: the room may be on a slow server, and the other rooms must not wait.
-    fn enter(&self, room: OwnedRoomId, joining: impl Future<Output = Result<(), Error>> + Send + 'static) {
-        if !self.doors.begin(&room, self.clock.now()) {
+    fn join_in_background(&self, room: OwnedRoomId, joining: impl Future<Output = Result<(), Error>> + Send + 'static) {
+        if !self.joins.begin(&room, self.clock.now()) {
             return;
         }
-        let (doors, clock, channel) = (Arc::clone(&self.doors), Arc::clone(&self.clock), self.channel.clone());
+        let (joins, clock, channel) = (Arc::clone(&self.joins), Arc::clone(&self.clock), self.channel.clone());
         self.tasks.spawn(async move {
-            let _turn = doors.turnstile.acquire().await;
-            match tokio::time::timeout(JOIN, joining).await {
+            let _turn = joins.permits.acquire().await;
+            match tokio::time::timeout(JOIN_TIMEOUT, joining).await {
                 Ok(Ok(())) => {
                     tracing::info!(%channel, %room, "joined a room");
-                    doors.is_in(&room);
+                    joins.joined(&room);
                 }
                 Ok(Err(error)) => {
                     tracing::warn!(%channel, %room, %error, "cannot join a room");
-                    doors.failed(&room, clock.now());
+                    joins.failed(&room, clock.now());
                 }
                 Err(_) => {
                     tracing::warn!(%channel, %room, "cannot join a room: timed out");
-                    doors.failed(&room, clock.now());
+                    joins.failed(&room, clock.now());
                 }
             }
         });
@@ -255,19 +255,19 @@ mod tests {
 
     #[test]
     fn a_room_that_is_closed_is_tried_again_and_at_once_when_we_are_invited() {
-        let (doors, room) = (Doors::default(), RoomId::parse("!a:example.org").expect("a room"));
+        let (joins, room) = (RoomJoins::default(), RoomId::parse("!a:example.org").expect("a room"));
 
-        assert!(doors.begin(&room, at(0)) && !doors.begin(&room, at(0)), "an attempt is running");
-        doors.failed(&room, at(0));
-        assert!(!doors.lock().may_try(&room, at(4)) && doors.lock().may_try(&room, at(5)));
-        assert_eq!(doors.next_try(at(2)), Some(Duration::from_secs(3)));
-        assert_eq!(doors.next_try(at(9)), None, "no longer tried: the invitation is gone");
-        doors.note_invited(&room);
-        assert!(doors.lock().may_try(&room, at(1)));
-        doors.failed(&room, at(1));
-        doors.note_invited(&room);
-        assert!(!doors.lock().may_try(&room, at(2)), "the same invitation");
-        doors.is_in(&room);
-        assert_eq!(doors.next_try(at(2)), None);
+        assert!(joins.begin(&room, at(0)) && !joins.begin(&room, at(0)), "an attempt is running");
+        joins.failed(&room, at(0));
+        assert!(!joins.lock().may_try(&room, at(4)) && joins.lock().may_try(&room, at(5)));
+        assert_eq!(joins.next_try(at(2)), Some(Duration::from_secs(3)));
+        assert_eq!(joins.next_try(at(9)), None, "no longer tried: the invitation is gone");
+        joins.note_invited(&room);
+        assert!(joins.lock().may_try(&room, at(1)));
+        joins.failed(&room, at(1));
+        joins.note_invited(&room);
+        assert!(!joins.lock().may_try(&room, at(2)), "the same invitation");
+        joins.joined(&room);
+        assert_eq!(joins.next_try(at(2)), None);
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use quick_cache::sync::Cache;
 use rejoinder_core::ConversationRef;
 
-use crate::known::Asked;
+use crate::memory::Question;
 
 const REMEMBERED: usize = 4096;
 
@@ -36,26 +36,26 @@ impl LastMessages {
 
 /// The open question of each conversation: our last message there, until a person writes.
 #[derive(Debug, Default)]
-pub(crate) struct Questions(Mutex<HashMap<(String, Option<String>), Asked>>);
+pub(crate) struct OpenQuestions(Mutex<HashMap<(String, Option<String>), Question>>);
 
-impl Questions {
-    pub(crate) fn note(&self, conversation: &ConversationRef, asked: Asked) {
+impl OpenQuestions {
+    pub(crate) fn note(&self, conversation: &ConversationRef, question: Question) {
         let mut questions = self.lock();
         if questions.len() >= REMEMBERED {
             questions.clear();
         }
-        questions.insert(key(conversation), asked);
+        questions.insert(key(conversation), question);
     }
 
     pub(crate) fn forget(&self, conversation: &ConversationRef) {
         self.lock().remove(&key(conversation));
     }
 
-    pub(crate) fn last(&self, room: &str, thread: Option<&str>) -> Option<Asked> {
+    pub(crate) fn last(&self, room: &str, thread: Option<&str>) -> Option<Question> {
         self.lock().get(&(room.to_owned(), thread.map(str::to_owned))).cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(String, Option<String>), Asked>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, Option<String>), Question>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -41,9 +41,8 @@ mod errors;
 mod format;
 mod inbound;
 mod invites;
-mod known;
 mod latest;
-mod locked;
+mod memory;
 mod outbound;
 mod payload;
 mod receive;
@@ -51,6 +50,7 @@ mod room;
 mod section;
 mod session;
 mod trust;
+mod undecrypted;
 mod verification;
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
@@ -67,27 +67,27 @@ use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 pub use self::{
-    check::{AccountProfile, AccountStanding, CheckError, check, discover, standing},
-    section::{AutoJoin, LOOKS, Login, MatrixSection, Pace, ReadReceipts, Streaming},
+    check::{AccountProfile, AccountState, CheckError, account_state, check, discover},
+    section::{AutoJoin, ID_FORMAT, Login, MatrixSection, Pace, ReadReceipts, Streaming},
 };
 use self::{
     decryption::Decryption,
     drafts::Budget,
-    invites::Doors,
-    known::Memory,
-    latest::{LastMessages, Questions},
-    locked::Waiting,
-    receive::Late,
+    invites::RoomJoins,
+    latest::{LastMessages, OpenQuestions},
+    memory::Memory,
+    receive::LaggingRooms,
     session::{REQUEST_TIMEOUT, SessionError},
+    undecrypted::UndecryptedEvents,
 };
 
 /// The cursor that stores our device id.
 const DEVICE: &str = "device";
 
 /// How long a delivery waits for the session to open at start-up.
-const OPENED_WITHIN: Duration = Duration::from_secs(2);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(2);
 
-const QUESTIONS: usize = 4096;
+const MAX_QUESTIONS: usize = 4096;
 
 /// The adapter of one account.
 pub struct Matrix {
@@ -102,13 +102,13 @@ pub struct Matrix {
     session: watch::Sender<Option<Arc<Session>>>,
     memory: Arc<Memory>,
     last_messages: LastMessages,
-    questions: Questions,
-    locked: Waiting,
-    late: Late,
-    doors: Arc<Doors>,
+    open_questions: OpenQuestions,
+    undecrypted: UndecryptedEvents,
+    lagging: LaggingRooms,
+    joins: Arc<RoomJoins>,
     budget: Arc<Budget>,
     /// The event ids of our latest questions, by the turn that each answers.
-    asked: Cache<TurnId, Arc<str>>,
+    questions_by_turn: Cache<TurnId, Arc<str>>,
     /// Background work: verifications, joins, read receipts, buttons of questions.
     tasks: TaskTracker,
 }
@@ -156,12 +156,12 @@ impl Matrix {
             session: watch::Sender::new(None),
             memory: Arc::default(),
             last_messages: LastMessages::default(),
-            questions: Questions::default(),
-            locked: Waiting::default(),
-            late: Late::default(),
-            doors: Arc::default(),
+            open_questions: OpenQuestions::default(),
+            undecrypted: UndecryptedEvents::default(),
+            lagging: LaggingRooms::default(),
+            joins: Arc::default(),
             budget: Arc::default(),
-            asked: Cache::new(QUESTIONS),
+            questions_by_turn: Cache::new(MAX_QUESTIONS),
             tasks: TaskTracker::new(),
         }
     }
@@ -171,10 +171,10 @@ impl Matrix {
     }
 
     /// The session. At start-up, waits until it is open.
-    async fn session_soon(&self) -> Option<Arc<Session>> {
+    async fn wait_for_session(&self) -> Option<Arc<Session>> {
         let mut opened = self.session.subscribe();
         let opening = opened.wait_for(Option::is_some);
-        tokio::time::timeout(OPENED_WITHIN, opening).await.ok()?.ok()?.clone()
+        tokio::time::timeout(OPEN_TIMEOUT, opening).await.ok()?.ok()?.clone()
     }
 
     fn set_session(&self, session: Option<Arc<Session>>) {

@@ -65,12 +65,12 @@ pub(crate) struct Message {
     #[serde(default, rename = "m.new_content")]
     pub(crate) new_content: Option<Box<Message>>,
     #[serde(default, rename = "org.rejoinder.delivery")]
-    pub(crate) ours: Option<Ours>,
+    pub(crate) ours: Option<OurField>,
 }
 
 /// The content of our own field in a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub(crate) struct Ours {
+pub(crate) struct OurField {
     /// The delivery's id.
     #[serde(default)]
     pub(crate) id: String,
@@ -159,7 +159,7 @@ impl Relation {
 
     /// The event that it replies to. In a thread every event names the one before it, for clients without threads: that
     /// is not a reply.
-    pub(crate) fn answers(&self) -> Option<&str> {
+    pub(crate) fn replies_to(&self) -> Option<&str> {
         let is_fallback = self.is_falling_back && self.thread().is_some();
         self.in_reply_to.as_ref().filter(|_| !is_fallback).map(|to| to.event_id.as_str())
     }
@@ -186,7 +186,7 @@ impl Event {
     }
 
     /// The event that it redacts, if it is a redaction.
-    pub(crate) fn takes_back(&self) -> Option<&str> {
+    pub(crate) fn redaction_target(&self) -> Option<&str> {
         if self.kind != "m.room.redaction" {
             return None;
         }
@@ -195,7 +195,7 @@ impl Event {
 
     /// The event as far as an encrypted event may be believed. Membership, other state and redactions come from the
     /// server unencrypted; inside an encrypted event, anybody could have written them.
-    pub(crate) fn written_by_somebody(self) -> Self {
+    pub(crate) fn without_server_claims(self) -> Self {
         let is_servers = self.state_key.is_some() || self.kind == "m.room.redaction";
         let kind = if is_servers { "m.room.encrypted".to_owned() } else { self.kind };
         Self { kind, state_key: None, redacts: None, ..self }

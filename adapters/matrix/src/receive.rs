@@ -6,9 +6,9 @@
 //! room is read back to its cursor. So is a room whose timeline has a gap.
 
 mod gaps;
-mod late;
+mod lagging;
 mod rooms;
-mod take_in;
+mod store_events;
 mod timeline;
 
 use std::time::Duration;
@@ -41,27 +41,27 @@ const SYNC: &str = "sync";
 /// How many events of a room one sync response contains at most.
 const TIMELINE: u32 = 50;
 
-pub(crate) use self::late::Late;
+pub(crate) use self::lagging::LaggingRooms;
 
 impl Matrix {
     /// Receives events until the run ends.
     pub(crate) async fn receive(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         let session = &self.open(receiver).await?;
-        self.load_locked(receiver).await?;
-        let besides = async {
-            tokio::join!(self.be_trusted(&session.client), self.unlock(session, receiver));
+        self.load_undecrypted(receiver).await?;
+        let background = async {
+            tokio::join!(self.sign_device(&session.client), self.decrypt_waiting(session, receiver));
             receiver.shutdown.cancelled().await;
             Err(RunEnd::Shutdown)
         };
         tokio::select! {
             ended = self.sync(session, receiver) => ended,
-            ended = self.catch_late_up(session, receiver) => ended,
-            ended = besides => ended,
+            ended = self.catch_up_lagging(session, receiver) => ended,
+            ended = background => ended,
         }
     }
 
     async fn sync(&self, session: &Session, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
-        self.load_late(receiver).await?;
+        self.load_lagging(receiver).await?;
         let mut stored = receiver.cursor(SYNC).await?;
         let mut backoff = Backoff::default();
         // The first sync returns at once, to show that syncing works.
@@ -82,7 +82,7 @@ impl Matrix {
                 Ok(response) => response,
                 Err(error) => {
                     is_away = true;
-                    let pause = backoff.pause_unreachable().max(self.judge_sync(&error)?);
+                    let pause = backoff.pause_unreachable().max(self.report_sync_failure(&error)?);
                     wait = Duration::ZERO;
                     receiver.pause(pause).await?;
                     continue;
@@ -90,11 +90,11 @@ impl Matrix {
             };
             backoff.reset();
             if std::mem::take(&mut is_away) {
-                receiver.intake.is_back();
+                receiver.intake.report_recovered();
             }
             self.store(session, &response, stored.as_deref(), receiver).await?;
             stored = Some(response.next_batch);
-            wait = self.doors.next_try(self.clock.now()).map_or(self.options.sync_timeout, |next| {
+            wait = self.joins.next_try(self.clock.now()).map_or(self.options.sync_timeout, |next| {
                 // Wakes up in time to retry a room that could not be joined.
                 next.clamp(Duration::from_secs(1), self.options.sync_timeout)
             });
@@ -110,27 +110,27 @@ impl Matrix {
         since: Option<&str>,
         receiver: &Receiver<'_>,
     ) -> Result<(), RunEnd> {
-        self.take_up_verifications(session, response);
+        self.accept_verifications(session, response);
         let is_first = since.is_none();
         if is_first {
             self.remember_old_invites(session, receiver).await?;
-            self.begin_at_the_end(session, response, receiver).await?;
+            self.skip_old_events(session, response, receiver).await?;
         }
         for (room, update) in response.rooms.joined.iter().filter(|_| !is_first) {
             let Some(room) = session.client.get_room(room) else { continue };
             let timeline = &update.timeline;
-            if self.late.leaves(room.room_id()) {
-                // `catch_late_up` reads these events, after those that are missing before them.
+            if self.lagging.defer_events(room.room_id()) {
+                // `catch_up_lagging` reads these events, after those that are missing before them.
                 continue;
             }
             if !timeline.events.is_empty() || timeline.limited {
-                let brought = rooms::Brought {
+                let synced = rooms::SyncedEvents {
                     events: timeline.events.clone(),
                     before: timeline.prev_batch.clone(),
                     has_gap: timeline.limited,
                 };
-                if !self.room(session, &room, brought, since, receiver).await? {
-                    self.fall_behind(room.room_id(), since, receiver).await?;
+                if !self.store_room(session, &room, synced, since, receiver).await? {
+                    self.mark_lagging(room.room_id(), since, receiver).await?;
                 }
             }
         }
@@ -145,18 +145,18 @@ impl Matrix {
     /// Reads every room back to its cursor.
     async fn catch_up(&self, session: &Session, since: Option<&str>, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         for room in session.client.joined_rooms() {
-            if self.late.leaves(room.room_id()) {
+            if self.lagging.defer_events(room.room_id()) {
                 continue;
             }
-            if !self.room(session, &room, rooms::Brought::nothing(), since, receiver).await? {
-                self.fall_behind(room.room_id(), since, receiver).await?;
+            if !self.store_room(session, &room, rooms::SyncedEvents::nothing(), since, receiver).await? {
+                self.mark_lagging(room.room_id(), since, receiver).await?;
             }
         }
         Ok(())
     }
 
     /// On the first start, sets every room's cursor to its last event, so that nothing old is answered.
-    async fn begin_at_the_end(
+    async fn skip_old_events(
         &self,
         session: &Session,
         response: &SyncResponse,
@@ -181,7 +181,7 @@ impl Matrix {
     }
 
     /// Reports a failed sync. Returns the shortest pause before the next one; an error ends the run.
-    fn judge_sync(&self, error: &Error) -> Result<Duration, ChannelError> {
+    fn report_sync_failure(&self, error: &Error) -> Result<Duration, ChannelError> {
         let (pause, detail) = match errors::sdk(error) {
             Failure::Unauthorized { is_soft, detail } => return Err(self.session_ended(is_soft, detail)),
             Failure::Limited { retry_after, detail } => (retry_after, detail),

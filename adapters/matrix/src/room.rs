@@ -12,7 +12,7 @@ use crate::payload::Event;
 pub(crate) fn read(event: &TimelineEvent) -> Option<Event> {
     let read: Event = serde_json::from_str(event.raw().json().get()).ok()?;
     let is_decrypted = matches!(event.kind, TimelineEventKind::Decrypted(_));
-    Some(if is_decrypted { read.written_by_somebody() } else { read })
+    Some(if is_decrypted { read.without_server_claims() } else { read })
 }
 
 /// The kind of chat: a room of at most two people is a direct chat. If the number of members is not known, the

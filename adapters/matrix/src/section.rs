@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_config::{
-    Account, AllowList, ChannelSection, Checks, Common, Looks, People, Secret, Section, Size,
+    Account, AllowList, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, Size,
     duration::{self, HOUR, SECOND},
     text,
 };
@@ -194,14 +194,14 @@ impl MatrixSection {
 
     /// Whether the allow lists let `user` invite the account.
     pub(crate) fn may_invite(&self, user: &str) -> bool {
-        self.inviters().any(|entry| is_meant(entry, user))
+        self.inviters().any(|entry| entry_matches(entry, user))
     }
 
     /// The entries of people whose invitations `AutoJoin::Allowlist` accepts: everybody who may write.
     fn inviters(&self) -> impl Iterator<Item = &str> {
         let everyone = (self.dm_policy == DirectPolicy::Open).then_some("*");
         let people = self.allow_from.iter().chain(self.group_allow_from.iter());
-        everyone.into_iter().chain(people.filter(|entry| LOOKS.may_be_person(entry)))
+        everyone.into_iter().chain(people.filter(|entry| ID_FORMAT.may_be_person(entry)))
     }
 
     /// Whether a text is a full user id, with `@` and server.
@@ -234,7 +234,7 @@ impl Section for MatrixSection {
             }
             (Some(_), None) | (None, Some(_)) => {}
         }
-        self.people().check(&LOOKS, checks);
+        self.people().check(&ID_FORMAT, checks);
     }
 }
 
@@ -246,7 +246,7 @@ impl ChannelSection for MatrixSection {
         Common {
             agent: self.agent.clone(),
             people: Some(self.people()),
-            tells_reactions: self.tell_reactions,
+            notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),
             on_unknown: None,
         }
@@ -258,7 +258,7 @@ impl ChannelSection for MatrixSection {
 }
 
 /// The formats of ids on Matrix.
-pub const LOOKS: Looks = Looks {
+pub const ID_FORMAT: IdFormat = IdFormat {
     is_person: |entry| is_user(entry) || entry.strip_prefix("*:").is_some_and(is_server),
     is_group: |entry| {
         // Since room version 12, room ids contain no server name.
@@ -287,7 +287,7 @@ fn is_server(text: &str) -> bool {
 }
 
 /// Whether an entry of an allow list matches a user.
-fn is_meant(entry: &str, user: &str) -> bool {
+fn entry_matches(entry: &str, user: &str) -> bool {
     let (entry, user) = (entry.trim().trim_start_matches('@').to_lowercase(), user.to_lowercase());
     let user = user.trim_start_matches('@');
     match entry.strip_prefix('*') {

@@ -29,14 +29,14 @@ const KEYS: &str = "matrix-sdk-crypto.sqlite3";
 const SESSION: &str = "session.json";
 
 /// The operator creates this file to give up the old device.
-const ANEW: &str = "start-anew";
+const NEW_DEVICE_FILE: &str = "start-anew";
 
 /// Timeout of a request, in addition to the time that it asks the homeserver to wait.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The content of `session.json`.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredSession {
     user: String,
     device: String,
     /// `None` before the first login, after a soft logout, and if the configuration contains the token.
@@ -127,7 +127,7 @@ pub(crate) async fn open(
     let stored = read(folder)?;
     check_keys(folder, stored.as_ref(), before)?;
     if let Some(stored) = stored.as_ref().filter(|stored| stored.user != options.user) {
-        let Stored { user, .. } = stored;
+        let StoredSession { user, .. } = stored;
         return Err(SessionError::Failed(format!("{} belongs to {user}: use another folder", folder.display())));
     }
     let user = UserId::parse(&options.user).map_err(|error| SessionError::Failed(format!("user: {error}")))?;
@@ -136,7 +136,7 @@ pub(crate) async fn open(
         Login::AccessToken(token) => with_token(options, folder, http, user, token, stored).await?,
     };
     // From now on a missing folder is an error again.
-    match fs::remove_file(folder.join(ANEW)) {
+    match fs::remove_file(folder.join(NEW_DEVICE_FILE)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(folder, &error)),
         _ => Ok(client),
     }
@@ -148,10 +148,10 @@ async fn with_password(
     http: &reqwest::Client,
     user: OwnedUserId,
     password: &SecretString,
-    stored: Option<Stored>,
+    stored: Option<StoredSession>,
 ) -> Result<Client, SessionError> {
     let client = client(options, folder, http).await?;
-    if let Some(Stored { device, access_token: Some(access_token), .. }) = &stored {
+    if let Some(StoredSession { device, access_token: Some(access_token), .. }) = &stored {
         let meta = SessionMeta { user_id: user, device_id: device.as_str().into() };
         restore(&client, meta, access_token.clone()).await?;
         return Ok(client);
@@ -159,7 +159,7 @@ async fn with_password(
     let has_keys = stored.as_ref().is_some_and(|stored| stored.has_keys);
     // The id is stored before the login: if the response is lost, the next login uses the same device.
     let device = stored.map_or_else(|| OwnedDeviceId::from(device_name()).to_string(), |stored| stored.device);
-    let mut stored = Stored { user: user.to_string(), device, access_token: None, has_keys };
+    let mut stored = StoredSession { user: user.to_string(), device, access_token: None, has_keys };
     write(folder, &stored)?;
     let login = client
         .matrix_auth()
@@ -180,10 +180,10 @@ async fn with_token(
     http: &reqwest::Client,
     user: OwnedUserId,
     token: &SecretString,
-    stored: Option<Stored>,
+    stored: Option<StoredSession>,
 ) -> Result<Client, SessionError> {
-    let asked = builder(&options.homeserver, http).build().await.map_err(|error| build_error(&error))?;
-    let me = who_am_i(&asked, token).await?;
+    let probe = builder(&options.homeserver, http).build().await.map_err(|error| build_error(&error))?;
+    let me = who_am_i(&probe, token).await?;
     if me.user_id != user {
         return Err(SessionError::Unauthorized(format!("the access token belongs to {}", me.user_id)));
     }
@@ -194,12 +194,17 @@ async fn with_token(
         Some(stored) if stored.device != device.as_str() => {
             return Err(other_device(folder, device.as_str(), &stored.device));
         }
-        None if !folder.join(ANEW).exists() && has_keys(&asked, token, &me.user_id, device.as_str()).await? => {
-            return Err(lost(folder, device.as_str()));
+        None if !folder.join(NEW_DEVICE_FILE).exists()
+            && has_keys(&probe, token, &me.user_id, device.as_str()).await? =>
+        {
+            return Err(keys_lost(folder, device.as_str()));
         }
         _ => {}
     }
-    write(folder, &Stored { user: user.to_string(), device: device.to_string(), access_token: None, has_keys: true })?;
+    write(
+        folder,
+        &StoredSession { user: user.to_string(), device: device.to_string(), access_token: None, has_keys: true },
+    )?;
     let client = client(options, folder, http).await?;
     let meta = SessionMeta { user_id: me.user_id, device_id: device };
     restore(&client, meta, token.expose_secret().to_owned()).await?;
@@ -216,17 +221,17 @@ pub(crate) fn other_device(folder: &Path, device: &str, ours: &str) -> SessionEr
 }
 
 /// The stored device, for readers that do not open a session.
-pub(crate) struct Kept {
+pub(crate) struct StoredDevice {
     pub(crate) device: String,
     /// `None` before the first login, after a soft logout, and if the configuration contains the token.
     pub(crate) token: Option<SecretString>,
 }
 
 /// Reads the stored device without changing anything. `None`: it was never created.
-pub(crate) fn kept(folder: &Path) -> Result<Option<Kept>, SessionError> {
+pub(crate) fn stored_device(folder: &Path) -> Result<Option<StoredDevice>, SessionError> {
     let stored = read(folder)?;
     check_keys(folder, stored.as_ref(), None)?;
-    Ok(stored.map(|stored| Kept { device: stored.device, token: stored.access_token.map(SecretString::from) }))
+    Ok(stored.map(|stored| StoredDevice { device: stored.device, token: stored.access_token.map(SecretString::from) }))
 }
 
 async fn restore(client: &Client, meta: SessionMeta, access_token: String) -> Result<(), SessionError> {
@@ -240,33 +245,33 @@ async fn restore(client: &Client, meta: SessionMeta, access_token: String) -> Re
 /// Deletes the stored token after a soft logout, so that the next login uses the same device.
 pub(crate) fn forget_token(folder: &Path) -> Result<(), SessionError> {
     match read(folder)? {
-        Some(stored) => write(folder, &Stored { access_token: None, ..stored }),
+        Some(stored) => write(folder, &StoredSession { access_token: None, ..stored }),
         None => Ok(()),
     }
 }
 
 /// Fails if the keys or the session of our device are missing.
-fn check_keys(folder: &Path, stored: Option<&Stored>, before: Option<&str>) -> Result<(), SessionError> {
-    let (has_keys, starts_anew) = (folder.join(KEYS).exists(), folder.join(ANEW).exists());
+fn check_keys(folder: &Path, stored: Option<&StoredSession>, before: Option<&str>) -> Result<(), SessionError> {
+    let (has_keys, is_new_device_allowed) = (folder.join(KEYS).exists(), folder.join(NEW_DEVICE_FILE).exists());
     match stored {
-        Some(stored) if stored.has_keys && !has_keys => Err(lost(folder, &stored.device)),
+        Some(stored) if stored.has_keys && !has_keys => Err(keys_lost(folder, &stored.device)),
         None if has_keys => Err(SessionError::Lost(format!(
             "{0}/{SESSION} is missing, and the keys beside it are useless without it: restore it, or empty {0} and \
-             create the file {0}/{ANEW} to continue as a new device",
+             create the file {0}/{NEW_DEVICE_FILE} to continue as a new device",
             folder.display()
         ))),
         None => match before {
-            Some(device) if !starts_anew => Err(lost(folder, device)),
+            Some(device) if !is_new_device_allowed => Err(keys_lost(folder, device)),
             _ => Ok(()),
         },
         Some(_) => Ok(()),
     }
 }
 
-fn lost(folder: &Path, device: &str) -> SessionError {
+fn keys_lost(folder: &Path, device: &str) -> SessionError {
     SessionError::Lost(format!(
         "the keys of device {device} are gone from {0}: restore the folder, or empty it and create the file \
-         {0}/{ANEW} to continue as a new device, which cannot read earlier messages",
+         {0}/{NEW_DEVICE_FILE} to continue as a new device, which cannot read earlier messages",
         folder.display()
     ))
 }
@@ -358,7 +363,7 @@ fn failed(folder: &Path, error: &io::Error) -> SessionError {
     SessionError::Failed(format!("{}: {error}", folder.display()))
 }
 
-fn read(folder: &Path) -> Result<Option<Stored>, SessionError> {
+fn read(folder: &Path) -> Result<Option<StoredSession>, SessionError> {
     match fs::read(folder.join(SESSION)) {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .map(Some)
@@ -369,7 +374,7 @@ fn read(folder: &Path) -> Result<Option<Stored>, SessionError> {
 }
 
 /// Writes a new file and renames it: a crash leaves the old or the new one.
-fn write(folder: &Path, stored: &Stored) -> Result<(), SessionError> {
+fn write(folder: &Path, stored: &StoredSession) -> Result<(), SessionError> {
     let (path, beside) = (folder.join(SESSION), folder.join("session.json.new"));
     let write = || {
         let bytes = serde_json::to_vec_pretty(stored)?;
@@ -401,9 +406,9 @@ fn private_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn stored(has_keys: bool) -> Stored {
+    fn stored(has_keys: bool) -> StoredSession {
         let (user, device) = ("@agent:example.org".to_owned(), "DEVICE".to_owned());
-        Stored { user, device, access_token: Some("syt_secret".to_owned()), has_keys }
+        StoredSession { user, device, access_token: Some("syt_secret".to_owned()), has_keys }
     }
 
     fn is_lost(result: &Result<(), SessionError>) -> bool {
@@ -430,13 +435,13 @@ mod tests {
     #[test]
     fn keys_that_are_gone_are_missed() {
         let folder = tempfile::tempdir().expect("a folder");
-        let check = |stored: Option<&Stored>, before| check_keys(folder.path(), stored, before);
+        let check = |stored: Option<&StoredSession>, before| check_keys(folder.path(), stored, before);
 
         assert!(check(None, None).is_ok(), "a new device");
         assert!(check(Some(&stored(false)), None).is_ok(), "a login that was interrupted");
         assert!(is_lost(&check(Some(&stored(true)), Some("DEVICE"))), "the keys are gone");
         assert!(is_lost(&check(None, Some("DEVICE"))), "the folder is gone");
-        fs::write(folder.path().join(ANEW), "").expect("a file");
+        fs::write(folder.path().join(NEW_DEVICE_FILE), "").expect("a file");
         assert!(check(None, Some("DEVICE")).is_ok(), "the operator gave the device up");
         fs::write(folder.path().join(KEYS), "").expect("a file");
         assert!(check(Some(&stored(true)), Some("DEVICE")).is_ok(), "nothing is missing");

@@ -39,25 +39,25 @@ struct Flow {
 
 impl Matrix {
     /// Accepts the verifications that a sync brought.
-    pub(crate) fn take_up_verifications(&self, session: &Session, response: &SyncResponse) {
+    pub(crate) fn accept_verifications(&self, session: &Session, response: &SyncResponse) {
         for event in &response.to_device {
             let Ok(event) = serde_json::from_str::<ToDevice>(event.as_raw().json().get()) else { continue };
             let is_start = event.kind == "m.key.verification.start";
             if is_start || event.kind == "m.key.verification.request" {
-                self.take_up(session, &event.sender, event.content.transaction_id, is_start);
+                self.accept_verification(session, &event.sender, event.content.transaction_id, is_start);
             }
         }
         let rooms = response.rooms.joined.values();
         for event in rooms.flat_map(|update| &update.timeline.events).filter_map(read) {
-            let is_request = event.message().is_some_and(|said| said.msgtype == "m.key.verification.request");
+            let is_request = event.message().is_some_and(|message| message.msgtype == "m.key.verification.request");
             if let (true, Ok(sender)) = (is_request, UserId::parse(&event.sender)) {
-                self.take_up(session, &sender, event.id, false);
+                self.accept_verification(session, &sender, event.id, false);
             }
         }
     }
 
     /// `is_start`: the verification begins without a request, as in older clients.
-    fn take_up(&self, session: &Session, person: &UserId, flow: String, is_start: bool) {
+    fn accept_verification(&self, session: &Session, person: &UserId, flow: String, is_start: bool) {
         if person.as_str() == session.me() {
             // Anybody with the password could ask, and a device that we confirm receives our account's keys.
             tracing::warn!(channel = %self.channel, "ignored a verification request from another device of the same account");

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Instant};
 
 use rejoinder_core::{
     Action, ChannelId, ChatKind, Class, Clock, Content, ConversationId, ConversationRef, DeliveryId, Directed, EventId,
-    Expectation, Handler, InboundEvent, Line, Obligation, Outcome, OwnerId, Policy, Reply, Sender, SenderKind,
+    Expectation, Handler, HistoryLine, InboundEvent, Obligation, Outcome, OwnerId, Policy, Reply, Sender, SenderKind,
     SessionId, SignalKind, Speaker, Store, SystemClock, TurnId, Via,
     conformance::new_delivery,
     store::{
@@ -109,7 +109,7 @@ async fn turn(store: &dyn Store, caller: usize, number: usize) {
     let line = |speaker, text: &str| TranscriptLine {
         session,
         turn: id,
-        line: Line { speaker, name: None, text: text.to_owned(), at: now },
+        line: HistoryLine { speaker, name: None, text: text.to_owned(), at: now },
     };
     let transition = Transition {
         turns: vec![TurnChange { turn: id, expected: 1, obligation, at: now }],

@@ -142,7 +142,7 @@ impl Api {
             description: calls::redacted(description, &self.token),
             retry_after: parameters.and_then(|it| it.retry_after).map(Duration::from_secs),
             migrate_to: parameters.and_then(|it| it.migrate_to_chat_id),
-            is_telegrams: true,
+            is_from_telegram: true,
         })
     }
 }

@@ -8,7 +8,7 @@ use crate::{format::MESSAGE_UNITS, section::Limits};
 
 /// What the capabilities of a conversation depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ChatTraits {
     /// A chat with one person.
     pub(crate) is_private: bool,
     pub(crate) drafts: Drafts,
@@ -25,7 +25,7 @@ pub(crate) enum Drafts {
     No,
 }
 
-pub(crate) fn capabilities(place: Place, limits: &Limits, reactions: Vec<String>) -> Capabilities {
+pub(crate) fn capabilities(chat: ChatTraits, limits: &Limits, reactions: Vec<String>) -> Capabilities {
     Capabilities {
         // "sendMessage" returns the sent Message.
         receipts: Receipts::Platform,
@@ -40,18 +40,18 @@ pub(crate) fn capabilities(place: Place, limits: &Limits, reactions: Vec<String>
         choices: Support::Full,
         // "Sending files".
         attachments: Support::Full,
-        drafts: if place.drafts == Drafts::No { Support::No } else { Support::Full },
-        drafts_are_messages: place.drafts == Drafts::Messages,
+        drafts: if chat.drafts == Drafts::No { Support::No } else { Support::Full },
+        drafts_are_messages: chat.drafts == Drafts::Messages,
         // Edits count as messages: one per second to a chat, twenty per minute to a group
         // (https://core.telegram.org/bots/faq, "hitting limits"). Drafts may use half of that budget.
-        draft_interval: if place.is_private { Duration::from_secs(2) } else { Duration::from_secs(6) },
+        draft_interval: if chat.is_private { Duration::from_secs(2) } else { Duration::from_secs(6) },
         // "sendChatAction": the status lasts at most 5 seconds and ends when a message arrives.
         typing: Support::Full,
         typing_interval: Duration::from_secs(4),
         typing_ends_by_itself: true,
         // "sendMessage": 1-4096 characters after entities parsing, counted in UTF-16 units.
         text_limit: Some(TextLimit { max: MESSAGE_UNITS, unit: TextUnit::Utf16 }),
-        conversation_rate: if place.is_private { limits.chat } else { limits.group },
+        conversation_rate: if chat.is_private { limits.chat } else { limits.group },
         account_rate: limits.account,
     }
 }

@@ -51,7 +51,7 @@ pub enum CheckError {
 
 /// The state of a bot's webhook (<https://core.telegram.org/bots/api#webhookinfo>).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Posting {
+pub struct WebhookStatus {
     /// `None`: no webhook is set; updates wait for a poll.
     pub url: Option<String>,
     /// How many updates wait for delivery.
@@ -72,10 +72,10 @@ pub async fn check(http: &Client, api_url: &Url, token: &SecretString) -> Result
 ///
 /// # Errors
 /// As [`check`].
-pub async fn check_posting(http: &Client, api_url: &Url, token: &SecretString) -> Result<Posting, CheckError> {
+pub async fn check_webhook(http: &Client, api_url: &Url, token: &SecretString) -> Result<WebhookStatus, CheckError> {
     let info: WebhookInfo = ask(http, api_url, token, &GetWebhookInfo::new()).await?;
     let failed_at = Timestamp::from_millis(info.last_error_date.unwrap_or_default().saturating_mul(1000));
-    Ok(Posting {
+    Ok(WebhookStatus {
         url: Some(info.url).filter(|url| !url.is_empty()),
         pending: info.pending_update_count,
         last_error: info.last_error_message.map(|why| (why, failed_at)),

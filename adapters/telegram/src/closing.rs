@@ -15,7 +15,7 @@ use crate::format::{MESSAGE_UNITS, utf16_len};
 #[derive(Debug)]
 pub(crate) enum Closing {
     /// Appends a line with the choice to the text and removes the buttons.
-    Words(Box<EditMessageText>),
+    Text(Box<EditMessageText>),
     /// Only removes the buttons: the line does not fit, or the update lacks the text of an old message.
     Buttons(EditMessageReplyMarkup),
 }
@@ -34,7 +34,7 @@ pub(crate) fn closing(raw: &str, choice: &str, previews: Option<LinkPreviewOptio
     // The line is appended, so the entities keep their offsets. If one is of an unknown kind, all are dropped.
     edit.entities = question.get("entities").and_then(|entities| Vec::<MessageEntity>::deserialize(entities).ok());
     edit.link_preview_options = previews;
-    Some(Closing::Words(Box::new(edit)))
+    Some(Closing::Text(Box::new(edit)))
 }
 
 #[cfg(test)]
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn a_question_says_what_was_picked_and_keeps_its_marks() {
-        let Some(Closing::Words(edit)) = closing(&pressed(&question("Which a.bc?")), "More", None) else { panic!() };
+        let Some(Closing::Text(edit)) = closing(&pressed(&question("Which a.bc?")), "More", None) else { panic!() };
 
         let edit = serde_json::to_value(edit).expect("JSON");
         assert_eq!((&edit["chat_id"], &edit["message_id"]), (&json!(-5), &json!(7)));

@@ -29,7 +29,7 @@ pub(crate) struct Refusal {
     /// The chat's new id, if the group became a supergroup.
     pub(crate) migrate_to: Option<i64>,
     /// Sent by a Bot API server, not by a proxy in front of it.
-    pub(crate) is_telegrams: bool,
+    pub(crate) is_from_telegram: bool,
 }
 
 /// The pause after a 429 without `retry_after`.
@@ -37,7 +37,7 @@ const DEFAULT_LIMIT: Duration = Duration::from_secs(5);
 
 impl Refusal {
     pub(crate) const fn of(code: u16, description: String) -> Self {
-        Self { code, description, retry_after: None, migrate_to: None, is_telegrams: false }
+        Self { code, description, retry_after: None, migrate_to: None, is_from_telegram: false }
     }
 
     /// How long to wait after a 429. Reads the description if there is no `retry_after`.
@@ -47,20 +47,20 @@ impl Refusal {
     }
 
     /// Whether the description contains one of `phrases`, in any case.
-    fn says(&self, phrases: &[&str]) -> bool {
+    fn mentions(&self, phrases: &[&str]) -> bool {
         let description = self.description.to_lowercase();
         phrases.iter().any(|phrase| description.contains(&phrase.to_lowercase()))
     }
 
     /// The edit changes nothing.
     pub(crate) fn is_not_modified(&self) -> bool {
-        self.code == 400 && self.says(&["message is not modified"])
+        self.code == 400 && self.mentions(&["message is not modified"])
     }
 
     /// The message can no longer be edited.
     pub(crate) fn is_gone(&self) -> bool {
         self.code == 400
-            && self.says(&[
+            && self.mentions(&[
                 "message to edit not found",
                 "message can't be edited",
                 "MESSAGE_ID_INVALID",
@@ -70,24 +70,24 @@ impl Refusal {
 
     /// The message to delete no longer exists.
     pub(crate) fn is_removed(&self) -> bool {
-        self.code == 400 && self.says(&["message to delete not found", "MESSAGE_ID_INVALID"])
+        self.code == 400 && self.mentions(&["message to delete not found", "MESSAGE_ID_INVALID"])
     }
 
     /// The entities are invalid.
     pub(crate) fn is_about_entities(&self) -> bool {
-        self.code == 400 && self.says(&["can't parse entit", "can't parse messageentit", "ENTITY_", "ENTITIES_"])
+        self.code == 400 && self.mentions(&["can't parse entit", "can't parse messageentit", "ENTITY_", "ENTITIES_"])
     }
 
     /// The message to reply to no longer exists.
     pub(crate) fn is_about_reply(&self) -> bool {
-        self.code == 400 && self.says(&["message to be replied not found", "REPLY_MESSAGE_ID_INVALID"])
+        self.code == 400 && self.mentions(&["message to be replied not found", "REPLY_MESSAGE_ID_INVALID"])
     }
 
     /// The file is rejected, in this form or entirely.
     pub(crate) fn is_about_file(&self) -> bool {
         self.code == 413
             || (self.code == 400
-                && self.says(&[
+                && self.mentions(&[
                     "wrong file identifier",
                     "wrong file id",
                     "wrong remote file",
@@ -113,7 +113,7 @@ impl Refusal {
     /// The server does not know the token. It answers 404 to a malformed token, but also to an unknown method:
     /// `is_method_known` tells the two apart.
     pub(crate) const fn is_about_token(&self, is_method_known: bool) -> bool {
-        self.code == 401 || (self.code == 404 && self.is_telegrams && is_method_known)
+        self.code == 401 || (self.code == 404 && self.is_from_telegram && is_method_known)
     }
 }
 

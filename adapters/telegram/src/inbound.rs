@@ -24,20 +24,20 @@ use crate::{
 };
 
 /// Our own messages, by chat id and message id.
-pub(crate) type Sent = SentMessages<(i64, i64)>;
+pub(crate) type OwnMessages = SentMessages<(i64, i64)>;
 
 /// Reads updates for one bot.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     pub(crate) channel: &'a ChannelId,
     pub(crate) me: &'a BotProfile,
-    pub(crate) sent: &'a Sent,
+    pub(crate) sent: &'a OwnMessages,
     pub(crate) now: Timestamp,
 }
 
 /// An update that was read.
 #[derive(Debug)]
-pub(crate) struct Read {
+pub(crate) struct ReadUpdate {
     /// The `update_id`; `None` if it is missing.
     pub(crate) number: Option<i64>,
     /// The id of its callback query, which must be answered.
@@ -47,7 +47,7 @@ pub(crate) struct Read {
 
 impl Reader<'_> {
     /// Reads an update. An unreadable one becomes [`EventKind::Other`].
-    pub(crate) fn read(&self, raw: &str) -> Read {
+    pub(crate) fn read(&self, raw: &str) -> ReadUpdate {
         // A bug in this code must not block the updates behind this one.
         let read = catch_unwind(AssertUnwindSafe(|| self.try_to_read(raw)));
         match read {
@@ -57,7 +57,7 @@ impl Reader<'_> {
         }
     }
 
-    fn try_to_read(&self, raw: &str) -> Result<Read, serde_json::Error> {
+    fn try_to_read(&self, raw: &str) -> Result<ReadUpdate, serde_json::Error> {
         let update: Update = serde_json::from_str(raw)?;
         let number = update.update_id;
         let query = update.callback_query.as_ref().map(|query| query.id.clone());
@@ -72,17 +72,17 @@ impl Reader<'_> {
         } else {
             self.other(raw, number)
         };
-        Ok(Read { number: Some(number), query, event: InboundEvent { raw: raw.to_owned(), ..event } })
+        Ok(ReadUpdate { number: Some(number), query, event: InboundEvent { raw: raw.to_owned(), ..event } })
     }
 
     /// Keeps an update that does not fit our types.
-    fn unreadable(&self, raw: &str, why: &str) -> Read {
+    fn unreadable(&self, raw: &str, why: &str) -> ReadUpdate {
         let value: Value = serde_json::from_str(raw).unwrap_or_default();
         let number = value.get("update_id").and_then(Value::as_i64);
         let query = value.pointer("/callback_query/id").and_then(Value::as_str).map(str::to_owned);
         tracing::warn!(channel = %self.channel, update = number, why, "an update cannot be read, storing it as it is");
         let event = self.other(raw, number.unwrap_or_default());
-        Read { number, query, event }
+        ReadUpdate { number, query, event }
     }
 
     /// An event that is stored but not given to the agent.
@@ -136,13 +136,13 @@ impl Reader<'_> {
 
     /// The sender of a message that was written in the name of `chat`. A group in itself is one of its anonymous
     /// administrators, so a person; anything else is a channel.
-    fn speaking_chat(chat: &Chat, place: &Chat, signature: Option<&str>) -> Sender {
-        let is_at_home = chat.id == place.id && place.kind != "channel";
+    fn chat_as_sender(chat: &Chat, place: &Chat, signature: Option<&str>) -> Sender {
+        let is_same_chat = chat.id == place.id && place.kind != "channel";
         Sender {
             id: chat.id.to_string(),
             name: signature.or(chat.title.as_deref()).map(str::to_owned),
             username: chat.username.clone(),
-            kind: if is_at_home { SenderKind::Person } else { SenderKind::OtherAgent },
+            kind: if is_same_chat { SenderKind::Person } else { SenderKind::OtherAgent },
         }
     }
 }

@@ -29,7 +29,7 @@
 //! * a kind of content: its type in `payload.rs`, and its text in `inbound/message.rs` or its line in
 //!   `inbound/files.rs`;
 //! * a kind of update: its type, its arm in `inbound.rs`, its line in `receive::polling::ALLOWED`;
-//! * handling of an error from Telegram: a predicate in `errors.rs`, its outcome in `outbound/judge.rs`.
+//! * handling of an error from Telegram: a predicate in `errors.rs`, its outcome in `outbound/classify.rs`.
 
 mod api;
 mod capabilities;
@@ -61,7 +61,7 @@ use rejoinder_core::{
     Attachment, COMMANDS, Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef,
     Delivery, DeliveryError, FetchError, Intake, Receipt, SharedClock,
 };
-use rejoinder_kit::{Health, Opening, Receiver, RunEnd};
+use rejoinder_kit::{Health, Receiver, RunEnd, WhileRunning};
 use reqwest::Client;
 use teloxide::{
     payloads::{GetFile, SetMyCommands},
@@ -71,24 +71,24 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use self::{
     api::Api,
-    capabilities::{Drafts, Place},
+    capabilities::{ChatTraits, Drafts},
     errors::{ApiError, Refusal},
-    inbound::Sent,
-    limited::Limited,
+    inbound::OwnMessages,
+    limited::LimitedChats,
     payload::FilePath,
     reactions::Reactions,
-    receive::{Albums, Door},
+    receive::{Albums, WebhookSecret},
 };
 pub use self::{
-    check::{BotProfile, CheckError, Posting, check, check_posting},
+    check::{BotProfile, CheckError, WebhookStatus, check, check_webhook},
     receive::webhook_routes,
-    section::{API_URL, LOOKS, Pace, Streaming, TelegramSection, TelegramWebhook, UpdateMode},
+    section::{API_URL, ID_FORMAT, Pace, Streaming, TelegramSection, TelegramWebhook, UpdateMode},
 };
 
 const UNKNOWN_TOKEN: &str = "Telegram does not know the token";
 
 /// How long shutdown waits for background calls that no delivery depends on.
-const LAST_CALLS: Duration = Duration::from_secs(2);
+const BACKGROUND_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One bot: the adapter of one channel.
 pub struct Telegram {
@@ -98,21 +98,21 @@ pub struct Telegram {
     clock: SharedClock,
     health: Health,
     reactions: Reactions,
-    limited: Limited,
-    sent: Sent,
+    limited: LimitedChats,
+    sent: OwnMessages,
     albums: Albums,
     /// The server has no `sendMessageDraft`.
-    knows_no_drafts: AtomicBool,
+    lacks_drafts: AtomicBool,
     /// Checks the secret of posted updates; `None` when polling.
-    door: Option<Door>,
+    webhook_secret: Option<WebhookSecret>,
     /// Set while posted updates are accepted.
-    opening: Opening<Open>,
+    webhook_context: WhileRunning<WebhookContext>,
     /// Background calls: acknowledging pressed buttons.
     tasks: TaskTracker,
 }
 
 /// What the webhook endpoint needs from a running channel.
-struct Open {
+struct WebhookContext {
     intake: Intake,
     shutdown: CancellationToken,
     me: BotProfile,
@@ -125,9 +125,9 @@ impl Telegram {
     #[must_use]
     pub fn new(channel: ChannelId, options: TelegramSection, clock: SharedClock, http: Client) -> Self {
         let token = options.token.get();
-        let (door, health) = match options.posted_to() {
+        let (webhook_secret, health) = match options.active_webhook() {
             None => (None, Health::stale_after(receive::stale_after(options.poll_timeout))),
-            Some(webhook) => (Some(Door::new(channel.name(), token, webhook)), Health::default()),
+            Some(webhook) => (Some(WebhookSecret::new(channel.name(), token, webhook)), Health::default()),
         };
         Self {
             api: Arc::new(Api::new(http, options.api_url.clone(), token.clone())),
@@ -136,12 +136,12 @@ impl Telegram {
             options,
             clock,
             health,
-            limited: Limited::default(),
-            sent: Sent::default(),
+            limited: LimitedChats::default(),
+            sent: OwnMessages::default(),
             albums: Albums::default(),
-            knows_no_drafts: AtomicBool::new(false),
-            door,
-            opening: Opening::default(),
+            lacks_drafts: AtomicBool::new(false),
+            webhook_secret,
+            webhook_context: WhileRunning::default(),
             tasks: TaskTracker::new(),
         }
     }
@@ -149,21 +149,21 @@ impl Telegram {
     fn drafts(&self, is_private: bool) -> Drafts {
         match self.options.streaming {
             Streaming::Edit => Drafts::Messages,
-            Streaming::Draft if is_private && !self.knows_no_drafts.load(Ordering::Relaxed) => Drafts::Bubbles,
+            Streaming::Draft if is_private && !self.lacks_drafts.load(Ordering::Relaxed) => Drafts::Bubbles,
             Streaming::Draft | Streaming::Off => Drafts::No,
         }
     }
 
     /// Accepts updates until the run ends.
     async fn receive(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
-        let judge = |error: &ApiError| match error.refusal() {
+        let classify = |error: &ApiError| match error.refusal() {
             Some(refusal) if refusal.is_about_token(true) => Err(self.unauthorized(refusal)),
             _ => Ok(Duration::ZERO),
         };
-        let me = receiver.ask("Telegram", || check::who_am_i(&self.api), judge).await?;
+        let me = receiver.ask("Telegram", || check::who_am_i(&self.api), classify).await?;
         tracing::info!(channel = %self.channel, bot = me.username, "connected to Telegram");
         receiver.until_shutdown(self.list_commands()).await?;
-        match self.options.posted_to() {
+        match self.options.active_webhook() {
             None => self.poll(&me, receiver).await,
             Some(webhook) => self.listen(webhook, &me, receiver).await,
         }
@@ -199,8 +199,8 @@ impl ChannelAdapter for Telegram {
 
     fn capabilities(&self, conversation: &ConversationRef) -> Capabilities {
         let is_private = !conversation.chat.starts_with(['-', '@']);
-        let place = Place { is_private, drafts: self.drafts(is_private) };
-        capabilities::capabilities(place, &self.options.pace.limits(), self.reactions.known())
+        let chat = ChatTraits { is_private, drafts: self.drafts(is_private) };
+        capabilities::capabilities(chat, &self.options.pace.limits(), self.reactions.known())
     }
 
     fn health(&self) -> ChannelHealth {
@@ -221,7 +221,7 @@ impl ChannelAdapter for Telegram {
         self.tasks.close();
         tokio::select! {
             () = self.tasks.wait() => {}
-            () = self.clock.sleep(LAST_CALLS) => {}
+            () = self.clock.sleep(BACKGROUND_TIMEOUT) => {}
         }
         self.tasks.reopen();
         ended.or_else(RunEnd::into_result)

@@ -16,9 +16,9 @@ const CHATS: usize = 3;
 
 /// The limited chats, with the end of each limit.
 #[derive(Debug, Default)]
-pub(crate) struct Limited(Mutex<HashMap<i64, Timestamp>>);
+pub(crate) struct LimitedChats(Mutex<HashMap<i64, Timestamp>>);
 
-impl Limited {
+impl LimitedChats {
     /// Notes that a 429 limits `chat` for `pause`, and returns what it blocks.
     pub(crate) fn scope(&self, chat: i64, pause: Duration, now: Timestamp) -> Scope {
         let mut limited = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -29,7 +29,7 @@ impl Limited {
     }
 
     /// How much longer a chat is limited, so that ephemerals can be skipped.
-    pub(crate) fn left(&self, chat: i64, now: Timestamp) -> Option<Duration> {
+    pub(crate) fn remaining(&self, chat: i64, now: Timestamp) -> Option<Duration> {
         let limited = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         limited.get(&chat).map(|until| until.since(now)).filter(|left| !left.is_zero())
     }
@@ -48,7 +48,7 @@ mod tests {
     /// H4.
     #[test]
     fn one_chat_that_is_limited_blocks_itself() {
-        let limited = Limited::default();
+        let limited = LimitedChats::default();
 
         for second in 0..10 {
             assert_eq!(limited.scope(1, PAUSE, at(second)), Scope::Conversation);
@@ -58,17 +58,17 @@ mod tests {
 
     #[test]
     fn a_chat_is_limited_until_its_time_has_come() {
-        let limited = Limited::default();
+        let limited = LimitedChats::default();
         limited.scope(-100, PAUSE, at(0));
 
-        assert_eq!(limited.left(-100, at(2)), Some(Duration::from_secs(3)));
-        assert_eq!(limited.left(-100, at(5)), None);
-        assert_eq!(limited.left(1, at(2)), None);
+        assert_eq!(limited.remaining(-100, at(2)), Some(Duration::from_secs(3)));
+        assert_eq!(limited.remaining(-100, at(5)), None);
+        assert_eq!(limited.remaining(1, at(2)), None);
     }
 
     #[test]
     fn several_people_at_one_time_mean_the_bot() {
-        let limited = Limited::default();
+        let limited = LimitedChats::default();
 
         assert_eq!(limited.scope(1, PAUSE, at(0)), Scope::Conversation);
         assert_eq!(limited.scope(2, PAUSE, at(1)), Scope::Conversation);

@@ -1,8 +1,8 @@
 //! Performs one delivery with calls to the Bot API, and returns its receipt.
 
 mod address;
+mod classify;
 mod files;
-mod judge;
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use teloxide::{
     },
 };
 
-use self::{address::Address, judge::Kind};
+use self::{address::Address, classify::Repeat};
 use crate::{
     Telegram,
     capabilities::Drafts,
@@ -26,11 +26,11 @@ use crate::{
     errors::ApiError,
     format::{Formatted, MESSAGE_UNITS, PART_UNITS, format, parts, utf16_len},
     inbound::pick_data,
-    payload::Sent,
+    payload::SentMessage,
 };
 
 /// The timeout of an ephemeral, which is useless later.
-const HINT_TIMEOUT: Duration = Duration::from_secs(8);
+const EPHEMERAL_TIMEOUT: Duration = Duration::from_secs(8);
 
 impl Telegram {
     pub(crate) async fn perform(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
@@ -54,7 +54,7 @@ impl Telegram {
         reply_to: Option<&str>,
     ) -> Result<Receipt, DeliveryError> {
         if delivery.attempt() > 1 || delivery.label().is_some() {
-            self.answers(address).await?;
+            self.check_reachable(address).await?;
         }
         let reply = reply(address, reply_to, delivery.via());
         if let [file] = &content.attachments[..] {
@@ -64,27 +64,27 @@ impl Telegram {
             return Err(DeliveryError::Unsupported("only one file fits in a message".to_owned()));
         }
         let (text, keyboard) = choices(&content.text, &content.choices, delivery.turn());
-        let said = formatted(&labelled(&text, delivery.label()));
-        let mut payload = self.message(address, said);
+        let formatted = formatted(&labelled(&text, delivery.label()));
+        let mut payload = self.message(address, formatted);
         payload.reply_parameters = reply;
         payload.reply_markup = keyboard.map(ReplyMarkup::InlineKeyboard);
-        self.send_message(delivery, address, payload, Kind::New).await
+        self.send_message(delivery, address, payload, Repeat::Duplicates).await
     }
 
     /// Checks that Telegram responds, before a message that may have arrived is sent again. During an outage, each such
     /// attempt could add a copy.
-    async fn answers(&self, address: &Address) -> Result<(), DeliveryError> {
+    async fn check_reachable(&self, address: &Address) -> Result<(), DeliveryError> {
         match check::who_am_i(&self.api).await {
             Ok(_) => Ok(()),
             Err(ApiError::NoAnswer(detail)) => Err(DeliveryError::NotSent { retry_after: None, detail }),
-            Err(error) => Err(self.judge(address, error, Kind::Again)),
+            Err(error) => Err(self.classify(address, error, Repeat::Idempotent)),
         }
     }
 
-    fn message(&self, address: &Address, said: Formatted) -> SendMessage {
-        let mut payload = SendMessage::new(address.chat.clone(), said.text);
+    fn message(&self, address: &Address, formatted: Formatted) -> SendMessage {
+        let mut payload = SendMessage::new(address.chat.clone(), formatted.text);
         payload.message_thread_id = address.thread;
-        payload.entities = entities(said.entities);
+        payload.entities = entities(formatted.entities);
         payload.link_preview_options = self.link_previews();
         payload
     }
@@ -95,10 +95,10 @@ impl Telegram {
         delivery: &Delivery,
         address: &Address,
         mut payload: SendMessage,
-        kind: Kind,
+        repeat: Repeat,
     ) -> Result<Receipt, DeliveryError> {
         loop {
-            let error = match self.api.call::<_, Sent>(&payload).await {
+            let error = match self.api.call::<_, SentMessage>(&payload).await {
                 Ok(sent) => {
                     self.note_sent(delivery, address, sent.message_id, &payload.text);
                     return Ok(Receipt::of(sent.message_id.to_string()));
@@ -110,7 +110,7 @@ impl Telegram {
                 Some(refusal) if refusal.is_about_reply() && payload.reply_parameters.is_some() => {
                     payload.reply_parameters = None;
                 }
-                _ => return Err(self.judge(address, error, kind)),
+                _ => return Err(self.classify(address, error, repeat)),
             }
             tracing::debug!(channel = %self.channel, delivery = %delivery.id(), %error, "message rejected, retrying without its entities or reply link");
         }
@@ -124,8 +124,8 @@ impl Telegram {
         content: &Content,
     ) -> Result<Receipt, DeliveryError> {
         let (text, keyboard) = choices(&content.text, &content.choices, delivery.turn());
-        let said = formatted(&labelled(&text, delivery.label()));
-        self.edit_message(delivery, address, message, said, keyboard).await
+        let formatted = formatted(&labelled(&text, delivery.label()));
+        self.edit_message(delivery, address, message, formatted, keyboard).await
     }
 
     async fn edit_message(
@@ -133,12 +133,12 @@ impl Telegram {
         delivery: &Delivery,
         address: &Address,
         message: &str,
-        said: Formatted,
+        formatted: Formatted,
         keyboard: Option<InlineKeyboardMarkup>,
     ) -> Result<Receipt, DeliveryError> {
         let id = address::message_id(message).map_err(DeliveryError::Gone)?;
-        let mut payload = EditMessageText::new(address.chat.clone(), id, said.text);
-        payload.entities = entities(said.entities);
+        let mut payload = EditMessageText::new(address.chat.clone(), id, formatted.text);
+        payload.entities = entities(formatted.entities);
         payload.link_preview_options = self.link_previews();
         payload.reply_markup = keyboard;
         let mut result = self.api.call::<_, IgnoredAny>(&payload).await;
@@ -152,7 +152,7 @@ impl Telegram {
             Err(ApiError::Refused(refusal)) if refusal.is_gone() => {
                 return Err(DeliveryError::Gone(refusal.to_string()));
             }
-            Err(error) => return Err(self.judge(address, error, Kind::Again)),
+            Err(error) => return Err(self.classify(address, error, Repeat::Idempotent)),
         }
         self.note_sent(delivery, address, id.0.into(), &payload.text);
         Ok(Receipt::of(message))
@@ -167,7 +167,7 @@ impl Telegram {
         payload.reaction = Some(vec![ReactionType::Emoji { emoji }]);
         match self.api.call::<_, bool>(&payload).await {
             Ok(_) => Ok(Receipt::of(message)),
-            Err(error) => Err(self.judge(address, error, Kind::Again)),
+            Err(error) => Err(self.classify(address, error, Repeat::Idempotent)),
         }
     }
 
@@ -178,7 +178,7 @@ impl Telegram {
         text: &str,
         message: Option<&str>,
     ) -> Result<Receipt, DeliveryError> {
-        self.is_worth_trying(address)?;
+        self.check_not_limited(address)?;
         match (self.drafts(address.is_private), message) {
             (Drafts::No, _) => Err(DeliveryError::Unsupported("drafts are off in this chat".to_owned())),
             (Drafts::Bubbles, _) => self.draft_bubble(delivery, address, text).await,
@@ -193,33 +193,33 @@ impl Telegram {
     /// (<https://core.telegram.org/bots/api#sendmessagedraft>).
     async fn draft_bubble(&self, delivery: &Delivery, address: &Address, text: &str) -> Result<Receipt, DeliveryError> {
         // The last part is the one being written.
-        let said = format(&parts(text).pop().unwrap_or_default());
+        let formatted = format(&parts(text).pop().unwrap_or_default());
         let id = draft_id(delivery.turn());
-        let mut parameters = json!({ "chat_id": address.chat, "draft_id": id, "text": said.text });
+        let mut parameters = json!({ "chat_id": address.chat, "draft_id": id, "text": formatted.text });
         if let (Some(thread), Value::Object(parameters)) = (address.thread, &mut parameters) {
             parameters.insert("message_thread_id".to_owned(), json!(thread));
         }
-        if !said.entities.is_empty() {
-            parameters["entities"] = json!(said.entities);
+        if !formatted.entities.is_empty() {
+            parameters["entities"] = json!(formatted.entities);
         }
-        match self.api.ask::<IgnoredAny>("sendMessageDraft", &parameters, HINT_TIMEOUT).await {
+        match self.api.ask::<IgnoredAny>("sendMessageDraft", &parameters, EPHEMERAL_TIMEOUT).await {
             Ok(_) => Ok(Receipt::of(id.to_string())),
             Err(ApiError::Refused(refusal)) if refusal.code == 404 => {
                 tracing::info!(channel = %self.channel, "the Bot API server does not support drafts, so none are shown");
-                self.knows_no_drafts.store(true, std::sync::atomic::Ordering::Relaxed);
+                self.lacks_drafts.store(true, std::sync::atomic::Ordering::Relaxed);
                 Err(DeliveryError::Unsupported("the server does not support drafts".to_owned()))
             }
-            Err(error) => Err(self.judge(address, error, Kind::Again)),
+            Err(error) => Err(self.classify(address, error, Repeat::Idempotent)),
         }
     }
 
     async fn typing(&self, delivery: &Delivery, address: &Address) -> Result<Receipt, DeliveryError> {
-        self.is_worth_trying(address)?;
+        self.check_not_limited(address)?;
         let mut payload = SendChatAction::new(address.chat.clone(), ChatAction::Typing);
         payload.message_thread_id = address.thread;
-        match self.api.ask::<bool>("sendChatAction", &payload, HINT_TIMEOUT).await {
+        match self.api.ask::<bool>("sendChatAction", &payload, EPHEMERAL_TIMEOUT).await {
             Ok(_) => Ok(Receipt::of(delivery.id().to_string())),
-            Err(error) => Err(self.judge(address, error, Kind::Again)),
+            Err(error) => Err(self.classify(address, error, Repeat::Idempotent)),
         }
     }
 
@@ -228,7 +228,7 @@ impl Telegram {
         match self.api.call::<_, bool>(&DeleteMessage::new(address.chat.clone(), id)).await {
             Ok(_) => Ok(Receipt::of(message)),
             Err(ApiError::Refused(refusal)) if refusal.is_removed() => Ok(Receipt::of(message)),
-            Err(error) => Err(self.judge(address, error, Kind::Again)),
+            Err(error) => Err(self.classify(address, error, Repeat::Idempotent)),
         }
     }
 
@@ -237,8 +237,8 @@ impl Telegram {
     }
 
     /// Rejects an ephemeral while its chat is limited: sending it would prolong the limit.
-    fn is_worth_trying(&self, address: &Address) -> Result<(), DeliveryError> {
-        match self.limited.left(address.number, self.clock.now()) {
+    fn check_not_limited(&self, address: &Address) -> Result<(), DeliveryError> {
+        match self.limited.remaining(address.number, self.clock.now()) {
             None => Ok(()),
             Some(retry_after) => Err(DeliveryError::Limited {
                 retry_after,
@@ -332,9 +332,9 @@ mod tests {
     #[test]
     fn choices_are_buttons_of_their_turn() {
         let turn = TurnId::new(Timestamp::from_millis(1));
-        let said = ["yes".to_owned(), "no".to_owned()];
+        let options = ["yes".to_owned(), "no".to_owned()];
 
-        let (text, keyboard) = choices("Well?", &said, turn);
+        let (text, keyboard) = choices("Well?", &options, turn);
 
         assert_eq!(text, "Well?");
         assert_eq!(

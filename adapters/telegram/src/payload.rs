@@ -201,7 +201,7 @@ pub(crate) struct Reaction {
 
 /// A sent message: the part that a receipt needs.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Sent {
+pub(crate) struct SentMessage {
     pub(crate) message_id: i64,
 }
 

@@ -81,7 +81,7 @@ pub(crate) const ALLOWED: [&str; 73] = [
 ];
 
 /// Replacements for common emoji that are not [`ALLOWED`].
-const STAND_INS: [(&str, &str); 29] = [
+const REPLACEMENTS: [(&str, &str); 29] = [
     ("✅", "👍"),
     ("☑", "👍"),
     ("✔", "👍"),
@@ -125,7 +125,7 @@ pub(crate) struct Reactions(BTreeMap<String, String>);
 impl Reactions {
     /// The operator's choices take precedence over the built-in ones.
     pub(crate) fn new(chosen: &BTreeMap<String, String>) -> Self {
-        let built_in = STAND_INS.iter().map(|(emoji, reaction)| ((*emoji).to_owned(), (*reaction).to_owned()));
+        let built_in = REPLACEMENTS.iter().map(|(emoji, reaction)| ((*emoji).to_owned(), (*reaction).to_owned()));
         let chosen = chosen.iter().map(|(emoji, reaction)| (bare(emoji), bare(reaction)));
         Self(built_in.chain(chosen).collect())
     }
@@ -181,7 +181,7 @@ mod tests {
     fn everything_known_has_a_reaction() {
         let reactions = Reactions::new(&BTreeMap::new());
 
-        assert!(STAND_INS.iter().all(|(emoji, to)| !is_allowed(emoji) && is_allowed(to)));
+        assert!(REPLACEMENTS.iter().all(|(emoji, to)| !is_allowed(emoji) && is_allowed(to)));
         assert!(reactions.known().iter().all(|emoji| reactions.of(emoji).is_some_and(|to| is_allowed(&to))));
     }
 }

@@ -12,21 +12,21 @@ use serde::de::IgnoredAny;
 use teloxide::{payloads::AnswerCallbackQuery, types::CallbackQueryId};
 
 pub use self::webhook::webhook_routes;
-pub(crate) use self::{albums::Albums, polling::stale_after, webhook::Door};
+pub(crate) use self::{albums::Albums, polling::stale_after, webhook::WebhookSecret};
 use crate::{
     Telegram,
     check::BotProfile,
     closing::{Closing, closing},
-    inbound::{Read, Reader},
+    inbound::{ReadUpdate, Reader},
 };
 
 impl Telegram {
     /// Reads updates, in the order in which they arrived.
-    pub(crate) fn read<'a>(&self, me: &BotProfile, raw: impl Iterator<Item = &'a str>) -> Vec<Read> {
+    pub(crate) fn read_updates<'a>(&self, me: &BotProfile, raw: impl Iterator<Item = &'a str>) -> Vec<ReadUpdate> {
         let reader = Reader { channel: &self.channel, me, sent: &self.sent, now: self.clock.now() };
-        let mut read: Vec<Read> = raw.map(|raw| reader.read(raw)).collect();
+        let mut read: Vec<ReadUpdate> = raw.map(|raw| reader.read(raw)).collect();
         let mut events: Vec<&mut InboundEvent> = read.iter_mut().map(|read| &mut read.event).collect();
-        self.albums.direct(&mut events);
+        self.albums.share_direction(&mut events);
         read
     }
 
@@ -34,7 +34,7 @@ impl Telegram {
     pub(crate) async fn store(
         &self,
         receiver: &Receiver<'_>,
-        read: &[Read],
+        read: &[ReadUpdate],
         cursor: Option<(&str, &str)>,
     ) -> Result<(), ShuttingDown> {
         let events: Vec<InboundEvent> = read.iter().map(|read| read.event.clone()).collect();
@@ -43,7 +43,7 @@ impl Telegram {
         Ok(())
     }
 
-    fn acknowledge_buttons(&self, read: &[Read], accepted: &[Accepted]) {
+    fn acknowledge_buttons(&self, read: &[ReadUpdate], accepted: &[Accepted]) {
         for (read, accepted) in read.iter().zip(accepted) {
             if let Some(query) = &read.query {
                 let choice = accepted.choice(&read.event);
@@ -64,7 +64,7 @@ impl Telegram {
             }
             let closed = match closing {
                 None => return,
-                Some(Closing::Words(edit)) => api.call::<_, IgnoredAny>(&*edit).await,
+                Some(Closing::Text(edit)) => api.call::<_, IgnoredAny>(&*edit).await,
                 Some(Closing::Buttons(edit)) => api.call::<_, IgnoredAny>(&edit).await,
             };
             if let Err(error) = closed {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use rejoinder_config::{
-    Account, AllowList, ChannelSection, Checks, Common, Looks, People, Secret, Section, Size,
+    Account, AllowList, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, Size,
     duration::{self, SECOND},
     number, text,
 };
@@ -184,7 +184,7 @@ pub(crate) struct Limits {
 impl TelegramSection {
     /// The webhook; `None`: the gateway polls.
     #[must_use]
-    pub fn posted_to(&self) -> Option<&TelegramWebhook> {
+    pub fn active_webhook(&self) -> Option<&TelegramWebhook> {
         self.webhook.as_ref().filter(|_| self.mode == UpdateMode::Webhook)
     }
 
@@ -261,7 +261,7 @@ impl Section for TelegramSection {
         }
         self.check_webhook(checks);
         self.check_reactions(checks);
-        self.people().check(&LOOKS, checks);
+        self.people().check(&ID_FORMAT, checks);
     }
 }
 
@@ -273,7 +273,7 @@ impl ChannelSection for TelegramSection {
         Common {
             agent: self.agent.clone(),
             people: Some(self.people()),
-            tells_reactions: self.tell_reactions,
+            notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),
             on_unknown: self.on_unknown,
         }
@@ -285,7 +285,7 @@ impl ChannelSection for TelegramSection {
 }
 
 /// The format of ids and names on Telegram.
-pub const LOOKS: Looks = Looks {
+pub const ID_FORMAT: IdFormat = IdFormat {
     is_person: |entry| is_id(entry) || is_username(entry),
     is_group: |entry| entry.strip_prefix('-').is_some_and(is_id),
     person: "a person's id such as 123456789, a username such as \"@ada_l\", or \"*\"",

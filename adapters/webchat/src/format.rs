@@ -306,7 +306,7 @@ mod tests {
     }
 
     /// The text that a person reads. A rule and a checkbox count as visible.
-    fn words(html: &str) -> String {
+    fn visible_text(html: &str) -> String {
         let html = html.replace("<hr>", "──").replace("<input", "☐<").replace(">Copy</button>", ">");
         let text: String = html.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text)).collect();
         let entities = [("&quot;", "\""), ("&#39;", "'"), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")];
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn what_shows_something_is_shown() {
         for (markdown, seen) in SEEN {
-            assert!(words(&to_html(markdown)).contains(seen), "{markdown:?}: {:?}", to_html(markdown));
+            assert!(visible_text(&to_html(markdown)).contains(seen), "{markdown:?}: {:?}", to_html(markdown));
         }
         for markdown in UNSEEN {
             assert!(!shows_anything(markdown), "{markdown:?}");
@@ -452,7 +452,7 @@ mod tests {
             ]), 0..8),
         ) {
             let markdown = pieces.concat();
-            let seen = !is_blank(&words(&to_html(&markdown)).replace('🖼', ""));
+            let seen = !is_blank(&visible_text(&to_html(&markdown)).replace('🖼', ""));
             prop_assert_eq!(seen, shows_anything(&markdown), "{:?}", to_html(&markdown));
         }
 

@@ -37,11 +37,11 @@ pub(crate) fn choice(
     conversation: &ConversationRef,
     id: &str,
     turn: TurnId,
-    words: String,
+    text: String,
     raw: &str,
     at: Timestamp,
 ) -> Result<InboundEvent, Problem> {
-    event(conversation, id, EventKind::Choice { turn }, words, raw, at)
+    event(conversation, id, EventKind::Choice { turn }, text, raw, at)
 }
 
 /// The person stops the running turn.

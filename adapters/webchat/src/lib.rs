@@ -18,7 +18,7 @@ use rejoinder_core::{
     Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError,
     Intake, Receipt, SharedClock, Timestamp, TurnView,
 };
-use rejoinder_kit::Opening;
+use rejoinder_kit::WhileRunning;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast::error::RecvError};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -37,7 +37,7 @@ pub use access::Access;
 pub use routes::{openapi, router};
 pub use section::{AccessKind, WebchatSection};
 
-use access::Door;
+use access::TokenCheck;
 use protocol::{ServerFrame, Turn};
 use rooms::{Progress, Rooms};
 
@@ -66,23 +66,23 @@ pub struct WebchatAdapter {
     greeting: String,
     origins: Vec<String>,
     clock: SharedClock,
-    door: Door,
+    token_check: TokenCheck,
     rooms: Arc<Rooms>,
-    places: Arc<Semaphore>,
-    opening: Opening<Open>,
+    socket_permits: Arc<Semaphore>,
+    socket_context: WhileRunning<SocketContext>,
 }
 
 /// The running channel's state for its sockets.
-struct Open {
+struct SocketContext {
     intake: Intake,
     closing: CancellationToken,
     sockets: TaskTracker,
     since: Timestamp,
 }
 
-impl std::fmt::Debug for Open {
+impl std::fmt::Debug for SocketContext {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Open").field("since", &self.since).finish_non_exhaustive()
+        f.debug_struct("SocketContext").field("since", &self.since).finish_non_exhaustive()
     }
 }
 
@@ -96,11 +96,11 @@ impl WebchatAdapter {
             title: section.title,
             greeting: section.greeting,
             origins,
-            door: Door::new(access, Arc::clone(&clock)),
+            token_check: TokenCheck::new(access, Arc::clone(&clock)),
             clock,
             rooms: Arc::default(),
-            places: Arc::new(Semaphore::new(MAX_SOCKETS)),
-            opening: Opening::default(),
+            socket_permits: Arc::new(Semaphore::new(MAX_SOCKETS)),
+            socket_context: WhileRunning::default(),
         }
     }
 
@@ -120,8 +120,8 @@ impl WebchatAdapter {
         &self.origins
     }
 
-    fn door(&self) -> &Door {
-        &self.door
+    fn token_check(&self) -> &TokenCheck {
+        &self.token_check
     }
 
     fn rooms(&self) -> &Arc<Rooms> {
@@ -129,13 +129,13 @@ impl WebchatAdapter {
     }
 
     /// A permit for one more socket, if one is free.
-    fn place(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.places).try_acquire_owned().ok()
+    fn socket_permit(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.socket_permits).try_acquire_owned().ok()
     }
 
     fn show(&self, view: &TurnView) {
         let frame = || ServerFrame::Turn { turn: Turn::from(view) }.to_text();
-        self.rooms.pass(&view.conversation.chat, frame, |mailbox, text| {
+        self.rooms.broadcast(&view.conversation.chat, frame, |mailbox, text| {
             mailbox.put_turn(view.turn_id, Progress::of(view), text);
         });
     }
@@ -153,7 +153,7 @@ impl ChannelAdapter for WebchatAdapter {
 
     fn health(&self) -> ChannelHealth {
         // An open listener does not go stale: there is no platform behind it to poll.
-        let inbound_at = self.opening.get().map(|open| open.since);
+        let inbound_at = self.socket_context.get().map(|context| context.since);
         ChannelHealth { inbound_at, stale_after: None, problem: None }
     }
 
@@ -165,10 +165,11 @@ impl ChannelAdapter for WebchatAdapter {
         let mut changes = intake.follow();
         let closing = shutdown.child_token();
         let sockets = TaskTracker::new();
-        let open = Open { intake, closing: closing.clone(), sockets: sockets.clone(), since: self.clock.now() };
+        let open =
+            SocketContext { intake, closing: closing.clone(), sockets: sockets.clone(), since: self.clock.now() };
         // However the run ends: first no new sockets open, then the open ones close.
         let closing = closing.drop_guard();
-        let opened = self.opening.open(open);
+        let opened = self.socket_context.open(context);
         loop {
             let change = tokio::select! {
                 () = shutdown.cancelled() => break,

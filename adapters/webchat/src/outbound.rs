@@ -21,12 +21,12 @@ pub(crate) fn show(rooms: &Rooms, chat: &str, turn_id: TurnId, action: &Action) 
     match action {
         Action::Draft { text, .. } => {
             let draft = || ServerFrame::Draft { turn_id, html: format::to_html(text) }.to_text();
-            rooms.pass(chat, draft, |mailbox, draft| mailbox.put_draft(turn_id, draft));
+            rooms.broadcast(chat, draft, |mailbox, draft| mailbox.put_draft(turn_id, draft));
             Ok(())
         }
         Action::Typing { on } => {
             let typing = || ServerFrame::Typing { turn_id, on: *on }.to_text();
-            rooms.pass(chat, typing, Mailbox::put_typing);
+            rooms.broadcast(chat, typing, Mailbox::put_typing);
             Ok(())
         }
         Action::Send { .. } => Err(unsupported("sending a message: the page reads its row")),
@@ -54,15 +54,15 @@ mod tests {
     #[test]
     fn a_draft_reaches_the_open_page_as_html() {
         let rooms = Arc::new(Rooms::default());
-        let seat = rooms.enter(&CHAT.into()).expect("a free seat");
+        let handle = rooms.join(&CHAT.into()).expect("a free handle");
         let turn = TurnId::new(Timestamp::from_millis(1));
 
         show(&rooms, CHAT, turn, &Action::Draft { text: "*a*".to_owned(), message: None, reply_to: None })
             .expect("shown");
 
-        let post = seat.take();
-        assert_eq!(post.drafts.len(), 1);
-        assert!(post.drafts[0].1.contains("<em>a</em>"));
+        let pending = handle.take();
+        assert_eq!(pending.drafts.len(), 1);
+        assert!(pending.drafts[0].1.contains("<em>a</em>"));
     }
 
     #[test]

@@ -50,7 +50,7 @@ const fn current_version() -> u32 {
 #[serde(untagged)]
 pub(crate) enum Pick {
     Index(usize),
-    Words(String),
+    Text(String),
 }
 
 impl Pick {
@@ -58,7 +58,7 @@ impl Pick {
     pub(crate) fn of(self, choices: &[String]) -> Option<&String> {
         match self {
             Self::Index(index) => choices.get(index),
-            Self::Words(words) => choices.iter().find(|choice| **choice == words),
+            Self::Text(text) => choices.iter().find(|choice| **choice == text),
         }
     }
 }
@@ -157,11 +157,11 @@ impl From<&TurnView> for Turn {
 
 impl From<&Shown> for Signal {
     fn from(shown: &Shown) -> Self {
-        let is_words = !matches!(shown.signal, SignalKind::Reaction);
+        let is_text = !matches!(shown.signal, SignalKind::Reaction);
         Self {
             signal: shown.signal,
             text: shown.text.clone(),
-            html: is_words.then(|| format::to_html(&shown.text)),
+            html: is_text.then(|| format::to_html(&shown.text)),
             attachments: files(&shown.attachments),
             choices: shown.choices.clone(),
             due: shown.due.map(rfc3339),

@@ -18,7 +18,7 @@ use utoipa::{OpenApi, ToSchema};
 
 use crate::{
     WebchatAdapter, access,
-    access::{Access, Refused},
+    access::{Access, AccessError},
     format,
     protocol::MAX_FRAME_BYTES,
     socket,
@@ -60,13 +60,13 @@ struct Chats {
 
 impl Chats {
     /// The chat `name`, or else the main one, if its access rules admit the request. Returns the requested host too.
-    fn enter(&self, name: Option<&str>, parts: &Parts) -> Result<(Arc<WebchatAdapter>, Authority), Problem> {
+    fn find(&self, name: Option<&str>, parts: &Parts) -> Result<(Arc<WebchatAdapter>, Authority), Problem> {
         let chat = match name {
             Some(name) => self.by_name.get(name),
             None => self.by_name.get(MAIN).or_else(|| self.by_name.values().next().filter(|_| self.by_name.len() == 1)),
         };
         let chat = chat.ok_or_else(no_such_chat)?;
-        let host = access::admit(chat.door().access(), parts)?;
+        let host = access::admit(chat.token_check().access(), parts)?;
         Ok((Arc::clone(chat), host))
     }
 }
@@ -85,10 +85,10 @@ struct ProblemDocument {
     detail: String,
 }
 
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Self {
-        let status = if refused == Refused::NoHost { StatusCode::BAD_REQUEST } else { StatusCode::FORBIDDEN };
-        Self::new(status, "not-let-in", "Access denied", refused.to_string())
+impl From<AccessError> for Problem {
+    fn from(error: AccessError) -> Self {
+        let status = if error == AccessError::NoHost { StatusCode::BAD_REQUEST } else { StatusCode::FORBIDDEN };
+        Self::new(status, "not-let-in", "Access denied", error.to_string())
     }
 }
 
@@ -129,7 +129,7 @@ async fn page(
 
 fn page_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();
-    let (chat, host) = chats.enter(name, &parts)?;
+    let (chat, host) = chats.find(name, &parts)?;
     let page = Assets::get("index.html").expect("the page is embedded");
     let page = String::from_utf8_lossy(&page.data).replace("{{title}}", &format::escape(chat.title()));
     let mut response = cached(&parts.headers, "text/html; charset=utf-8", page.into_bytes());
@@ -183,7 +183,7 @@ async fn named_socket(
 
 async fn socket_of(chats: &Chats, name: Option<&str>, request: Request) -> Result<Response, Problem> {
     let (mut parts, _) = request.into_parts();
-    let (chat, host) = chats.enter(name, &parts)?;
+    let (chat, host) = chats.find(name, &parts)?;
     access::check_origin(&parts.headers, &host, chat.origins())?;
     let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
         Ok(upgrade) => upgrade,
@@ -191,7 +191,7 @@ async fn socket_of(chats: &Chats, name: Option<&str>, request: Request) -> Resul
             return Err(Problem::new(rejection.status(), "not-a-websocket", "Not a WebSocket", rejection.body_text()));
         }
     };
-    let Some(place) = chat.place() else {
+    let Some(permit) = chat.socket_permit() else {
         return Err(Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "too-many-sockets",
@@ -202,7 +202,7 @@ async fn socket_of(chats: &Chats, name: Option<&str>, request: Request) -> Resul
     let upgrade = upgrade.max_message_size(MAX_FRAME_BYTES).max_frame_size(MAX_FRAME_BYTES);
     Ok(upgrade.on_upgrade(async move |socket| {
         socket::serve(chat, socket).await;
-        drop(place);
+        drop(permit);
     }))
 }
 
@@ -213,7 +213,7 @@ async fn asset(
 ) -> Result<Response, Problem> {
     let (parts, _) = request.into_parts();
     // All chats share the assets: anybody who may open one of the chats may read them.
-    let is_open = chats.by_name.values().any(|chat| matches!(chat.door().access(), Access::Token(_)));
+    let is_open = chats.by_name.values().any(|chat| matches!(chat.token_check().access(), Access::Token(_)));
     if !is_open {
         access::admit(&Access::Loopback, &parts)?;
     }
@@ -227,10 +227,10 @@ async fn asset(
 }
 
 /// `body`, or 304 if the browser has the same version.
-fn cached(asked: &HeaderMap, kind: &str, body: Vec<u8>) -> Response {
+fn cached(request_headers: &HeaderMap, kind: &str, body: Vec<u8>) -> Response {
     let tag = format!("\"{}\"", BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(&body)[..16]));
     let is_known =
-        asked.get_all(header::IF_NONE_MATCH).iter().filter_map(|tags| tags.to_str().ok()).any(|tags| {
+        request_headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|tags| tags.to_str().ok()).any(|tags| {
             tags.split(',').map(str::trim).any(|known| known == "*" || known.trim_start_matches("W/") == tag)
         });
     // The browser revalidates its copy each time, so that a new version shows at once.

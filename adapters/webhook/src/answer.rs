@@ -120,10 +120,10 @@ impl<'a> Answer<'a> {
     }
 
     /// The body of a post to a callback.
-    pub(crate) fn posted(
+    pub(crate) fn for_callback(
         turn_id: TurnId,
         signal: SignalKind,
-        content: Posted<'a>,
+        content: CallbackContent<'a>,
         fallback: Option<Fallback<'a>>,
     ) -> Self {
         let is_deferral = signal == SignalKind::Deferral;
@@ -195,7 +195,7 @@ impl<'a> Answer<'a> {
 
 /// The content of an answer for a callback.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Posted<'a> {
+pub(crate) struct CallbackContent<'a> {
     /// The reply's text, or the emoji of a reaction.
     pub(crate) text: &'a str,
     pub(crate) attachments: &'a [Attachment],

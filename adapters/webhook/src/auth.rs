@@ -59,7 +59,7 @@ impl Auth {
         let token = filled(settings.token.as_ref(), "token")?;
         let signing_secret = filled(settings.section.signing_secret.as_ref().map(Secret::get), "signing_secret")?;
         let hub_secret = filled(settings.section.hub_secret.as_ref().map(Secret::get), "hub_secret")?;
-        signing_secret.or(hub_secret).or(token).ok_or(SettingsError::Open)?;
+        signing_secret.or(hub_secret).or(token).ok_or(SettingsError::NoSecret)?;
         Ok(Self {
             token: token.map(|token| digest(token.trim())),
             standard: signing_secret.map(|secret| signer(secret, "signing_secret")).transpose()?,
@@ -69,15 +69,15 @@ impl Auth {
     }
 
     /// For a hook that is no longer configured: accepts only the key of a result.
-    pub(crate) const fn by_result(results: ResultKeys) -> Self {
+    pub(crate) const fn by_result_key(results: ResultKeys) -> Self {
         Self { token: None, standard: None, hub: None, results }
     }
 
-    /// Authenticates by the headers alone. `None`: [`Self::signed`] must check the body's signature.
+    /// Authenticates by the headers alone. `None`: [`Self::check_signature`] must check the body's signature.
     ///
     /// # Errors
     /// When the token is missing or wrong, and there is no signature to check.
-    pub(crate) fn before_body(&self, headers: &HeaderMap) -> Result<Option<Caller<'static>>, Problem> {
+    pub(crate) fn check_headers(&self, headers: &HeaderMap) -> Result<Option<Caller<'static>>, Problem> {
         let has_token = self.bearer(headers);
         if has_token == Some(true) {
             return Ok(Some(Caller::Token));
@@ -99,7 +99,7 @@ impl Auth {
     ///
     /// # Errors
     /// When no signature is valid.
-    pub(crate) fn signed<'a>(
+    pub(crate) fn check_signature<'a>(
         &self,
         headers: &'a HeaderMap,
         body: &[u8],

@@ -1,4 +1,4 @@
-//! Turns a request's body into a [`Message`], and that into an [`InboundEvent`]. No I/O.
+//! Turns a request's body into a [`HookMessage`], and that into an [`InboundEvent`]. No I/O.
 //!
 //! To accept another media type, add a variant to [`Media`], its case in [`Media::of`], and its reader.
 
@@ -36,7 +36,7 @@ const CALLER: &str = "caller";
 /// The content of a body, whatever its media type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(expecting = "an object")]
-pub(crate) struct Message {
+pub(crate) struct HookMessage {
     /// May be empty only when there are attachments.
     #[serde(rename = "message")]
     pub(crate) text: Option<String>,
@@ -71,7 +71,7 @@ struct Rest {}
 
 /// A message whose fields were checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct CheckedMessage {
     text: String,
     sender: Option<String>,
     conversation: Option<String>,
@@ -104,7 +104,7 @@ pub(crate) struct Context<'a> {
 ///
 /// # Errors
 /// Names what is wrong, and where.
-pub(crate) fn read(content_type: Option<&str>, body: &[u8]) -> Result<Asked, Problem> {
+pub(crate) fn read(content_type: Option<&str>, body: &[u8]) -> Result<CheckedMessage, Problem> {
     let media = Media::of(content_type)?;
     let body = std::str::from_utf8(body).map_err(|error| {
         let hint = match media {
@@ -167,14 +167,14 @@ fn ends_with_ignore_case(text: &str, end: &str) -> bool {
 }
 
 /// Plain text, without the final line break that a shell adds.
-fn text(content: &str) -> Message {
+fn text(content: &str) -> HookMessage {
     let text = content.strip_suffix('\n').map_or(content, |line| line.strip_suffix('\r').unwrap_or(line));
-    Message { text: Some(text.to_owned()), ..Message::default() }
+    HookMessage { text: Some(text.to_owned()), ..HookMessage::default() }
 }
 
-impl Message {
+impl HookMessage {
     /// Adds one field of a form.
-    fn take(&mut self, name: &str, value: String) -> Result<(), Problem> {
+    fn add_field(&mut self, name: &str, value: String) -> Result<(), Problem> {
         self.fields += 1;
         if self.fields > MAX_FIELDS {
             return Err(Problem::new(
@@ -202,7 +202,7 @@ impl Message {
         Ok(())
     }
 
-    fn checked(self, raw: &str) -> Result<Asked, Problem> {
+    fn checked(self, raw: &str) -> Result<CheckedMessage, Problem> {
         let text = self.text.unwrap_or_default();
         if text.contains('\0') {
             return Err(invalid("must not contain the character U+0000", "message"));
@@ -222,7 +222,7 @@ impl Message {
             )
             .about("message"));
         }
-        Ok(Asked {
+        Ok(CheckedMessage {
             text,
             sender: name(self.sender, "sender")?,
             conversation: name(self.conversation, "conversation")?,
@@ -268,7 +268,7 @@ fn name(value: Option<String>, field: &str) -> Result<Option<String>, Problem> {
     Ok(Some(value).filter(|value| !value.trim().is_empty()))
 }
 
-impl Asked {
+impl CheckedMessage {
     /// Makes the event. Its conversation is the named one, else the sender's, else the hook's own, else a new one
     /// for this event alone.
     pub(crate) fn into_event(self, context: &Context<'_>) -> InboundEvent {

@@ -58,7 +58,7 @@ use rejoinder_core::{
     Capabilities, ChannelAdapter, ChannelError, ChannelHealth, ChannelId, ConversationRef, Delivery, DeliveryError,
     Intake, Receipt, SharedClock, Timestamp,
 };
-use rejoinder_kit::Opening;
+use rejoinder_kit::WhileRunning;
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -90,14 +90,14 @@ pub struct WebhookSettings {
     /// that the operator configured.
     pub http: reqwest::Client,
     /// Cancelled at the end of a soft shutdown's drain: callers that still wait then get the current state.
-    pub hang_up: CancellationToken,
+    pub stop_waiting: CancellationToken,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
     /// No secret is configured.
     #[error("a hook is never open: it needs a token, a signing_secret or a hub_secret")]
-    Open,
+    NoSecret,
     /// The named secret is empty.
     #[error("{0} is empty")]
     Empty(&'static str),
@@ -116,13 +116,13 @@ pub struct WebhookAdapter {
     urls: ResultUrls,
     callback: Option<Callback>,
     clock: SharedClock,
-    hang_up: CancellationToken,
+    stop_waiting: CancellationToken,
     counters: Counters,
-    opening: Opening<Open>,
+    hook_context: WhileRunning<HookContext>,
 }
 
 /// What a hook has while it accepts turns.
-struct Open {
+struct HookContext {
     intake: Intake,
     since: Timestamp,
 }
@@ -135,7 +135,7 @@ impl WebhookAdapter {
     pub fn new(settings: WebhookSettings) -> Result<Self, SettingsError> {
         let auth = Auth::new(&settings)?;
         let callback = Callback::of(&settings)?;
-        let WebhookSettings { name, section, body_limit, public_url, clock, hang_up, .. } = settings;
+        let WebhookSettings { name, section, body_limit, public_url, clock, stop_waiting, .. } = settings;
         Ok(Self {
             channel: ChannelId::new("webhook", &name),
             auth,
@@ -145,28 +145,28 @@ impl WebhookAdapter {
             urls: ResultUrls::new(&name, public_url.as_ref()),
             callback,
             clock,
-            hang_up,
+            stop_waiting,
             counters: Counters::new(name),
-            opening: Opening::default(),
+            hook_context: WhileRunning::default(),
         })
     }
 
     /// The hook `name`, which is no longer configured. It accepts no turns and shows results by their keys.
     fn former(name: &str, former: &FormerHooks) -> Self {
         let channel = ChannelId::new("webhook", name);
-        let open = Open { intake: (former.intake)(&channel), since: former.clock.now() };
+        let context = HookContext { intake: (former.intake)(&channel), since: former.clock.now() };
         Self {
             channel,
-            auth: Auth::by_result(former.keys.clone()),
+            auth: Auth::by_result_key(former.keys.clone()),
             wait: Duration::ZERO,
             body_limit: 0,
             conversation: None,
             urls: ResultUrls::new(name, former.public_url.as_ref()),
             callback: None,
             clock: Arc::clone(&former.clock),
-            hang_up: CancellationToken::new(),
+            stop_waiting: CancellationToken::new(),
             counters: Counters::new("unknown".to_owned()),
-            opening: Opening::always(open),
+            hook_context: WhileRunning::always(context),
         }
     }
 }
@@ -188,11 +188,15 @@ impl ChannelAdapter for WebhookAdapter {
     }
 
     fn health(&self) -> ChannelHealth {
-        ChannelHealth { inbound_at: self.opening.get().map(|open| open.since), stale_after: None, problem: None }
+        ChannelHealth {
+            inbound_at: self.hook_context.get().map(|context| context.since),
+            stale_after: None,
+            problem: None,
+        }
     }
 
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
-        let _opened = self.opening.open(Open { intake, since: self.clock.now() });
+        let _opened = self.hook_context.open(HookContext { intake, since: self.clock.now() });
         shutdown.cancelled().await;
         Ok(())
     }

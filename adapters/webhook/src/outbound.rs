@@ -16,7 +16,7 @@ use url::Url;
 
 use crate::{
     SettingsError, WebhookSettings,
-    answer::{Answer, Fallback, Posted},
+    answer::{Answer, CallbackContent, Fallback},
     auth,
 };
 
@@ -69,7 +69,7 @@ impl Callback {
             .send()
             .await
             .map_err(|error| failure(&error))?;
-        judge(response.status(), response.headers(), now).map(|()| Receipt::of(id))
+        classify(response.status(), response.headers(), now).map(|()| Receipt::of(id))
     }
 }
 
@@ -78,9 +78,9 @@ fn body(delivery: &Delivery) -> Result<Vec<u8>, DeliveryError> {
     let unsupported = |what: &str| Err(DeliveryError::Unsupported(format!("a callback carries answers, not {what}")));
     let content = match delivery.action() {
         Action::Send { content, .. } => {
-            Posted { text: &content.text, attachments: &content.attachments, choices: &content.choices }
+            CallbackContent { text: &content.text, attachments: &content.attachments, choices: &content.choices }
         }
-        Action::React { emoji, .. } => Posted { text: emoji, attachments: &[], choices: &[] },
+        Action::React { emoji, .. } => CallbackContent { text: emoji, attachments: &[], choices: &[] },
         Action::Edit { .. } => return unsupported("edits"),
         Action::Draft { .. } => return unsupported("drafts"),
         Action::Typing { .. } => return unsupported("typing notices"),
@@ -90,11 +90,12 @@ fn body(delivery: &Delivery) -> Result<Vec<u8>, DeliveryError> {
         Some(Via::Fallback { cause, rung }) => Some(Fallback { cause: *cause, rung: rung.to_string().into() }),
         _ => None,
     };
-    Ok(Answer::posted(delivery.turn(), delivery.signal().unwrap_or(SignalKind::Reply), content, fallback).to_json())
+    Ok(Answer::for_callback(delivery.turn(), delivery.signal().unwrap_or(SignalKind::Reply), content, fallback)
+        .to_json())
 }
 
 /// Turns the receiver's status into the result of the delivery.
-fn judge(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), DeliveryError> {
+fn classify(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Result<(), DeliveryError> {
     if status.is_success() {
         return Ok(());
     }

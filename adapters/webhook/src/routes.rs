@@ -17,7 +17,7 @@ use rejoinder_kit::Problem;
 use url::{Url, form_urlencoded};
 
 use crate::{
-    Open, ResultKeys, WebhookAdapter,
+    HookContext, ResultKeys, WebhookAdapter,
     answer::{Answer, Format},
     auth::Caller,
     body,
@@ -60,7 +60,7 @@ pub struct FormerHooks {
 
 impl FormerHooks {
     /// The former hook `name`, if the request has the key of `turn`. Such a hook need not have existed:
-    /// `Reader::result` checks that the turn belongs to it.
+    /// `Responder::result` checks that the turn belongs to it.
     fn hook(&self, name: &str, turn: &str, uri: &Uri) -> Option<WebhookAdapter> {
         let key = key_of(uri)?;
         turn.parse().is_ok_and(|turn| self.keys.opens(turn, &key)).then(|| WebhookAdapter::former(name, self))
@@ -184,40 +184,40 @@ async fn no_such_method(uri: Uri) -> Response {
 
 impl WebhookAdapter {
     async fn ask(&self, request: Request) -> Result<Response, Problem> {
-        let open = self.opening.get().ok_or_else(closed)?;
+        let context = self.hook_context.get().ok_or_else(not_running)?;
         let (parts, body) = request.into_parts();
-        let by_token = self.auth.before_body(&parts.headers)?;
+        let by_token = self.auth.check_headers(&parts.headers)?;
         let idempotency_key = idempotency_key(&parts.headers)?;
         let body = body::read(&parts.headers, body, self.body_limit).await?;
         let now = self.clock.now();
         let caller = match by_token {
             Some(caller) => caller,
-            None => self.auth.signed(&parts.headers, &body, now)?,
+            None => self.auth.check_signature(&parts.headers, &body, now)?,
         };
         let key = match caller {
             Caller::Signature { id: Some(id) } => Some(Key::WebhookId(id)),
             Caller::Signature { id: None } | Caller::Token => idempotency_key.map(Key::Idempotency),
         };
         let content_type = parts.headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or("?"));
-        let asked = inbound::read(content_type, &body)?;
+        let message = inbound::read(content_type, &body)?;
         drop(body);
-        let reader = Reader {
+        let reader = Responder {
             hook: self,
-            open: &open,
+            context: &context,
             parts: &parts,
             format: Format::read(&parts.headers),
             wait: Wait::read(&parts.headers, self.wait, self.wait),
             wants_key: caller != Caller::Token,
         };
-        let event = asked.into_event(&Context {
+        let event = message.into_event(&Context {
             channel: &self.channel,
             conversation: self.conversation.as_deref(),
             key,
             wait: reader.wait.duration,
             now,
         });
-        let request = key.map(|_| Requested::of(&event));
-        let (accepted, watch) = take_in(&open.intake, event).await.map_err(|error| not_taken_in(&error))?;
+        let request = key.map(|_| Fingerprint::of(&event));
+        let (accepted, watch) = accept(&context.intake, event).await.map_err(|error| intake_problem(&error))?;
         match accepted {
             Accepted::Turn(turn) | Accepted::Amended(turn) => Ok(match watch {
                 Some(watch) => reader.first_signal(turn, watch).await,
@@ -245,14 +245,14 @@ impl WebhookAdapter {
     }
 
     async fn fetch(&self, turn: &str, request: Request) -> Result<Response, Problem> {
-        let open = self.opening.get().ok_or_else(closed)?;
+        let context = self.hook_context.get().ok_or_else(not_running)?;
         // A body is ignored.
         let (parts, _) = request.into_parts();
         let turn: TurnId = turn.parse().map_err(|_| unknown_turn())?;
         let caller = self.auth.may_fetch(&parts.headers, key_of(&parts.uri).as_deref(), turn)?;
-        let reader = Reader {
+        let reader = Responder {
             hook: self,
-            open: &open,
+            context: &context,
             parts: &parts,
             format: Format::read(&parts.headers),
             wait: Wait::read(&parts.headers, self.wait, Duration::ZERO),
@@ -269,14 +269,14 @@ fn key_of(uri: &Uri) -> Option<Cow<'_, str>> {
 }
 
 /// The content of a request, to compare with what its idempotency key was used for before.
-struct Requested {
+struct Fingerprint {
     text: String,
     sender: String,
     chat: Arc<str>,
     attachments: Vec<Attachment>,
 }
 
-impl Requested {
+impl Fingerprint {
     fn of(event: &InboundEvent) -> Self {
         Self {
             text: event.text.clone(),
@@ -302,16 +302,16 @@ fn key_reused(turn: TurnId) -> Problem {
 }
 
 /// Makes the responses to one request.
-struct Reader<'a> {
+struct Responder<'a> {
     hook: &'a WebhookAdapter,
-    open: &'a Open,
+    context: &'a HookContext,
     parts: &'a Parts,
     format: Format,
     wait: Wait,
     wants_key: bool,
 }
 
-impl Reader<'_> {
+impl Responder<'_> {
     /// Waits for a turn's first signal: the answer, or a deferral.
     async fn first_signal(&self, turn: TurnId, watch: Watch) -> Response {
         match self.watch(watch, self.wait.duration + GRACE, |status| status != TurnStatus::Accepted).await {
@@ -324,11 +324,11 @@ impl Reader<'_> {
     async fn replay(
         &self,
         turn: TurnId,
-        request: Option<&Requested>,
+        request: Option<&Fingerprint>,
         watch: Option<Watch>,
     ) -> Result<Response, Problem> {
         // Without a view the turn has been removed, and nothing is left to compare.
-        let view = self.open.intake.view(turn).await.map_err(|error| unreadable(&error))?;
+        let view = self.context.intake.view(turn).await.map_err(|error| store_problem(&error))?;
         let is_same = request.zip(view.as_ref()).is_none_or(|(request, view)| {
             view.conversation.chat == request.chat && view.attachments == request.attachments
         });
@@ -347,8 +347,8 @@ impl Reader<'_> {
     /// The result of a turn: as soon as it is final, or when the wait is over.
     async fn result(&self, turn: TurnId) -> Result<Response, Problem> {
         // Subscribe before reading the store, so that no change is missed.
-        let watch = (!self.wait.duration.is_zero()).then(|| self.open.intake.watch(turn));
-        let view = self.open.intake.view(turn).await.map_err(|error| unreadable(&error))?;
+        let watch = (!self.wait.duration.is_zero()).then(|| self.context.intake.watch(turn));
+        let view = self.context.intake.view(turn).await.map_err(|error| store_problem(&error))?;
         let view = view.filter(|view| view.conversation.channel == self.hook.channel).ok_or_else(unknown_turn)?;
         let later = match watch {
             Some(watch) if !view.status.is_final() => self.watch(watch, self.wait.duration, TurnStatus::is_final).await,
@@ -377,7 +377,7 @@ impl Reader<'_> {
                     }
                 }
                 () = &mut alarm => return latest,
-                () = self.hook.hang_up.cancelled() => return latest,
+                () = self.hook.stop_waiting.cancelled() => return latest,
             }
         }
     }
@@ -391,7 +391,7 @@ impl Reader<'_> {
         let url = (!view.status.is_final()).then(|| self.result_url(view.turn_id));
         let answer = Answer::of(view, url.as_deref(), self.hook.clock.now());
         if answer.is_final() {
-            self.open.intake.fetched(view.turn_id);
+            self.context.intake.fetched(view.turn_id);
         }
         self.write(&answer)
     }
@@ -411,7 +411,7 @@ impl Reader<'_> {
 }
 
 /// Accepts an event, and watches its turn if the caller waits.
-async fn take_in(intake: &Intake, event: InboundEvent) -> Result<(Accepted, Option<Watch>), IntakeError> {
+async fn accept(intake: &Intake, event: InboundEvent) -> Result<(Accepted, Option<Watch>), IntakeError> {
     match event.patience {
         Some(_) => intake.accept_and_watch(event).await,
         None => intake.accept(event).await.map(|accepted| (accepted, None)),
@@ -438,18 +438,18 @@ fn unknown_turn() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "unknown-turn", "There is no such turn", "this hook has no turn with this id")
 }
 
-fn closed() -> Problem {
+fn not_running() -> Problem {
     unavailable("the gateway is starting or stopping")
 }
 
-fn not_taken_in(error: &IntakeError) -> Problem {
+fn intake_problem(error: &IntakeError) -> Problem {
     match error {
-        IntakeError::ShuttingDown => closed(),
-        IntakeError::Store(error) => unreadable(error),
+        IntakeError::ShuttingDown => not_running(),
+        IntakeError::Store(error) => store_problem(error),
     }
 }
 
-fn unreadable(error: &StoreError) -> Problem {
+fn store_problem(error: &StoreError) -> Problem {
     match error {
         // The store logs this itself, once.
         StoreError::Unavailable(_) => tracing::debug!(%error, "hook request refused"),

@@ -84,7 +84,7 @@ async fn a_slow_agent_defers_and_the_answer_is_fetched() {
     assert_eq!((now.status, &json_of(&now)["status"]), (StatusCode::ACCEPTED, &json!("deferred")));
 
     let fetching = tokio::spawn(hook.get(&url).header("prefer", "wait=5").send());
-    hook.agent_goes_on();
+    hook.release_agent();
 
     let fetched = Answered::of(fetching.await.unwrap().unwrap()).await;
     assert_eq!((fetched.status, &json_of(&fetched)["reply"]), (StatusCode::OK, &json!("at last")));
@@ -106,7 +106,7 @@ async fn a_caller_that_does_not_wait_gets_an_address() {
     assert_eq!(accepted.header("preference-applied"), "wait=0");
     let url = format!("http://{}/hooks/siri/turns/{}", hook.address, body["turn_id"].as_str().unwrap());
     assert_eq!(body["result_url"], url);
-    hook.agent_goes_on();
+    hook.release_agent();
     let fetched = hook.send(hook.get(&url).header("prefer", "wait=5")).await;
     assert_eq!(json_of(&fetched)["reply"], "at last");
     hook.stop().await;
@@ -137,7 +137,7 @@ async fn the_same_key_waits_for_the_answer_that_is_on_its_way() {
     hook.agent_waits().await;
 
     let again = tokio::spawn(request().send());
-    hook.agent_goes_on();
+    hook.release_agent();
 
     let (first, again) =
         (Answered::of(first.await.unwrap().unwrap()).await, Answered::of(again.await.unwrap().unwrap()).await);
@@ -203,7 +203,7 @@ async fn a_signed_request_is_answered_once_and_its_result_has_an_address_that_op
 /// E3: the caller of a message that the store refuses gets 422, also when it repeats its key. The next message is answered.
 #[tokio::test]
 async fn a_message_that_the_store_refuses_costs_itself_only() {
-    let hook = Hook::refusing().await;
+    let hook = Hook::rejecting().await;
     let poison = || hook.post().header("idempotency-key", "k1").body("say poison");
 
     for _ in 0..2 {
@@ -353,11 +353,11 @@ async fn a_caller_that_still_waits_at_the_end_gets_an_address() {
     let asking = tokio::spawn(hook.post().json(&json!({"message": "wait for me"})).send());
     hook.agent_waits().await;
 
-    hook.hang_up.cancel();
+    hook.stop_waiting.cancel();
 
     let answered = Answered::of(asking.await.unwrap().unwrap()).await;
     assert_eq!((answered.status, &json_of(&answered)["status"]), (StatusCode::ACCEPTED, &json!("accepted")));
-    hook.agent_goes_on();
+    hook.release_agent();
     let url = json_of(&answered)["result_url"].as_str().unwrap().to_owned();
     hook.until_settled(&url).await;
     hook.stop().await;

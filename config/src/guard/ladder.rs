@@ -21,10 +21,10 @@ pub struct Ladders(BTreeMap<String, Chats>);
 #[serde(default, deny_unknown_fields)]
 pub struct Chats {
     /// In a chat with one person.
-    #[serde(skip_serializing_if = "Rungs::are_all_elsewhere")]
+    #[serde(skip_serializing_if = "Rungs::is_empty")]
     pub direct: Rungs,
     /// In a group.
-    #[serde(skip_serializing_if = "Rungs::are_all_elsewhere")]
+    #[serde(skip_serializing_if = "Rungs::is_empty")]
     pub group: Rungs,
 }
 
@@ -64,7 +64,7 @@ impl Chats {
 }
 
 impl Rungs {
-    fn are_all_elsewhere(&self) -> bool {
+    fn is_empty(&self) -> bool {
         Cause::ALL.into_iter().all(|cause| self.get(cause).is_none())
     }
 

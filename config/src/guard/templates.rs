@@ -48,30 +48,30 @@ pub struct Templates(BTreeMap<String, Template>);
 #[serde(untagged)]
 pub enum Template {
     /// The text for every channel.
-    Words(String),
+    Text(String),
     /// Texts by template name, for the platform or channel that the key names.
-    Own(BTreeMap<String, String>),
+    Scoped(BTreeMap<String, String>),
 }
 
 impl<'de> Deserialize<'de> for Template {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct WordsOrTable;
-        impl<'de> Visitor<'de> for WordsOrTable {
+        struct TextOrTable;
+        impl<'de> Visitor<'de> for TextOrTable {
             type Value = Template;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("text, or a table of texts for one platform or channel")
             }
 
-            fn visit_str<E: Error>(self, words: &str) -> Result<Template, E> {
-                Ok(Template::Words(words.to_owned()))
+            fn visit_str<E: Error>(self, text: &str) -> Result<Template, E> {
+                Ok(Template::Text(text.to_owned()))
             }
 
             fn visit_map<A: MapAccess<'de>>(self, table: A) -> Result<Template, A::Error> {
-                BTreeMap::deserialize(MapAccessDeserializer::new(table)).map(Template::Own)
+                BTreeMap::deserialize(MapAccessDeserializer::new(table)).map(Template::Scoped)
             }
         }
-        deserializer.deserialize_str(WordsOrTable)
+        deserializer.deserialize_str(TextOrTable)
     }
 }
 
@@ -84,50 +84,50 @@ impl Templates {
     /// The text of the template `name` on `channel` (`webhook.siri`): the channel's own, else its platform's, else the
     /// general one. `None` if there is no such template.
     #[must_use]
-    pub fn words(&self, channel: &str, name: &str) -> Option<&str> {
+    pub fn text(&self, channel: &str, name: &str) -> Option<&str> {
         let own = scopes(channel).find_map(|scope| match self.0.get(scope)? {
-            Template::Own(own) => own.get(name),
-            Template::Words(_) => None,
+            Template::Scoped(own) => own.get(name),
+            Template::Text(_) => None,
         });
         own.map(String::as_str).or_else(|| match self.0.get(name)? {
-            Template::Words(words) => Some(words),
-            Template::Own(_) => None,
+            Template::Text(text) => Some(text),
+            Template::Scoped(_) => None,
         })
     }
 
     /// The text of every template on `channel`, by name.
     #[must_use]
     pub fn for_channel(&self, channel: &str) -> BTreeMap<&str, &str> {
-        let names = self.0.iter().filter(|(_, template)| matches!(template, Template::Words(_)));
-        names.filter_map(|(name, _)| Some((name.as_str(), self.words(channel, name)?))).collect()
+        let names = self.0.iter().filter(|(_, template)| matches!(template, Template::Text(_)));
+        names.filter_map(|(name, _)| Some((name.as_str(), self.text(channel, name)?))).collect()
     }
 
     /// The names that a ladder may use.
     pub(super) fn names(&self) -> BTreeSet<String> {
-        let named = self.0.iter().filter(|(_, template)| matches!(template, Template::Words(_)));
+        let named = self.0.iter().filter(|(_, template)| matches!(template, Template::Text(_)));
         named.map(|(name, _)| name.clone()).collect()
     }
 
-    /// `said` are the names that ladders use. A template that neither a ladder nor the gateway uses is a mistake.
-    pub(super) fn check(&self, said: &BTreeSet<&str>, checks: &mut Checks<'_>) {
+    /// `used` are the names that ladders use. A template that neither a ladder nor the gateway uses is a mistake.
+    pub(super) fn check(&self, used: &BTreeSet<&str>, checks: &mut Checks<'_>) {
         for (name, template) in &self.0 {
             match template {
-                Template::Words(words) => {
-                    check_words(&["templates", name], words, checks);
+                Template::Text(text) => {
+                    check_not_blank(&["templates", name], text, checks);
                     if !is_name(name) {
                         checks.wrong(checks.key(&["templates", name]), NAME_RULE);
-                    } else if !TEMPLATES.contains(&&**name) && !said.contains(&**name) {
+                    } else if !TEMPLATES.contains(&&**name) && !used.contains(&**name) {
                         let hint = hint(name, TEMPLATES.into_iter());
                         let what = format!("is not used by the gateway or a ladder: {hint}");
                         checks.wrong(checks.key(&["templates", name]), what);
                     }
                 }
-                Template::Own(own) => {
+                Template::Scoped(own) => {
                     check_scope("templates", name, checks);
-                    for (own_name, words) in own {
-                        check_words(&["templates", name, own_name], words, checks);
-                        if !matches!(self.0.get(own_name), Some(Template::Words(_))) {
-                            let known = self.0.iter().filter(|(_, known)| matches!(known, Template::Words(_)));
+                    for (own_name, text) in own {
+                        check_not_blank(&["templates", name, own_name], text, checks);
+                        if !matches!(self.0.get(own_name), Some(Template::Text(_))) {
+                            let known = self.0.iter().filter(|(_, known)| matches!(known, Template::Text(_)));
                             let what = unknown(own_name, known.map(|(name, _)| name.as_str()));
                             checks.wrong(checks.key(&["templates", name, own_name]), what);
                         }
@@ -138,8 +138,8 @@ impl Templates {
     }
 }
 
-fn check_words(names: &[&str], words: &str, checks: &mut Checks<'_>) {
-    if words.trim().is_empty() {
+fn check_not_blank(names: &[&str], text: &str, checks: &mut Checks<'_>) {
+    if text.trim().is_empty() {
         checks.wrong(checks.key(names), "is empty: people would see nothing");
     }
 }

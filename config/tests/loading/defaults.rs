@@ -85,7 +85,7 @@ fn what_every_channel_tells_is_read_from_its_section() {
     let access = channel.common.people.as_ref().expect("people").access();
     assert_eq!(access.allow, ["42", "ada"].into_iter().collect());
     assert_eq!(access.group, rejoinder_core::GroupPolicy::All);
-    assert!(channel.common.tells_reactions);
+    assert!(channel.common.notify_reactions);
     assert_eq!(channel.common.on_unknown, Some(rejoinder_core::OnUnknown::Hold));
 }
 
@@ -139,8 +139,8 @@ fn every_key_and_table_of_the_manual_has_a_comment() {
 
 #[test]
 fn the_gateways_own_templates_are_those_of_the_manual() {
-    let words = Machine::new().config().guard.templates;
-    let in_manual: BTreeSet<&str> = words.for_channel("").into_keys().collect();
+    let templates = Machine::new().config().guard.templates;
+    let in_manual: BTreeSet<&str> = templates.for_channel("").into_keys().collect();
 
     assert_eq!(in_manual, BTreeSet::from(TEMPLATES));
 }
@@ -197,7 +197,7 @@ fn every_cause_has_a_rung_on_every_platform_by_default() {
 /// A11.
 #[test]
 fn a_channels_own_words_come_before_its_platforms_and_those_before_everyones() {
-    let words = Machine::with_toml(
+    let templates = Machine::with_toml(
         r#"
         [channels.hook.siri]
         token = "t"
@@ -212,11 +212,11 @@ fn a_channels_own_words_come_before_its_platforms_and_those_before_everyones() {
     .templates;
     let manual = Machine::new().config().guard.templates;
 
-    assert_eq!(words.words("hook.siri", "late"), Some("siri's"));
-    assert_eq!(words.words("hook.siri", "failed"), manual.words("hook.default", "failed"));
-    assert_eq!(words.words("page.main", "silent"), Some("everyone's"));
-    assert_ne!(words.words("hook.siri", "silent"), Some("everyone's"));
-    assert_eq!(words.words("page.main", "unheard"), None);
+    assert_eq!(templates.text("hook.siri", "late"), Some("siri's"));
+    assert_eq!(templates.text("hook.siri", "failed"), manual.text("hook.default", "failed"));
+    assert_eq!(templates.text("page.main", "silent"), Some("everyone's"));
+    assert_ne!(templates.text("hook.siri", "silent"), Some("everyone's"));
+    assert_eq!(templates.text("page.main", "unheard"), None);
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn a_ladder_may_say_a_template_of_the_operators() {
     )
     .config();
 
-    assert_eq!(config.guard.templates.words("page.main", "calm"), Some("All is well."));
+    assert_eq!(config.guard.templates.text("page.main", "calm"), Some("All is well."));
 }
 
 #[test]

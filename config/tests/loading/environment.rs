@@ -50,7 +50,7 @@ fn a_token_that_looks_like_a_number_is_the_text_that_was_given() {
         .config();
 
     let given = |token: &Token| match token {
-        Token::Given(secret) => secret.get().expose_secret().to_owned(),
+        Token::Configured(secret) => secret.get().expose_secret().to_owned(),
         Token::Generate => panic!("a token was given"),
     };
     assert_eq!(
@@ -66,7 +66,7 @@ fn a_secret_may_be_referred_to_from_a_variable() {
     {
         let config = Machine::new().with_environment(&[(name, value), ("OTHER", "found")]).config();
 
-        let Token::Given(secret) = config.admin.token else { panic!("{name}: a token was given") };
+        let Token::Configured(secret) = config.admin.token else { panic!("{name}: a token was given") };
         assert_eq!(secret.get().expose_secret(), "found");
     }
 }

@@ -10,7 +10,7 @@ const SEEN: &str = "sesame-4f1c";
 
 fn token(config: &Config) -> &str {
     match &config.channels.of::<Hook>().next().expect("a channel").1.token {
-        Some(Token::Given(secret)) => secret.get().expose_secret(),
+        Some(Token::Configured(secret)) => secret.get().expose_secret(),
         other => panic!("a token was given, not {other:?}"),
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rejoinder_config::{
-    AgentSection, AllowList, ChannelSection, Checks, Common, Looks, People, Secret, Section, Size, Token,
+    AgentSection, AllowList, ChannelSection, Checks, Common, IdFormat, People, Secret, Section, Size, Token,
     duration::{self, MINUTE},
     number, text,
 };
@@ -99,7 +99,7 @@ impl Default for Page {
     }
 }
 
-const LOOKS: Looks = Looks {
+const ID_FORMAT: IdFormat = IdFormat {
     is_person: |entry| entry.chars().all(char::is_alphanumeric),
     is_group: |entry| entry.starts_with('-'),
     person: "a name",
@@ -119,7 +119,7 @@ impl Page {
 
 impl Section for Page {
     fn check(&self, checks: &mut Checks<'_>) {
-        self.people().check(&LOOKS, checks);
+        self.people().check(&ID_FORMAT, checks);
     }
 }
 
@@ -155,7 +155,7 @@ silent = [{ clarify = "what_next" }, { say = "silent" }]
         Common {
             agent: None,
             people: Some(self.people()),
-            tells_reactions: self.tell_reactions,
+            notify_reactions: self.tell_reactions,
             max_attachment: Some(self.max_attachment),
             on_unknown: self.on_unknown,
         }

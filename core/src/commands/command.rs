@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 use rejoinder_guard::Timestamp;
 
 use crate::{
-    ledger::trigger::Step,
+    ledger::trigger::TurnEvents,
     model::turn::{Handler, TurnRecord},
     ports::store::{Store, StoreError, transition::NewSession},
 };
@@ -25,7 +25,7 @@ pub(crate) struct Command {
     /// The texts that invoke it, each with its slash. Empty for a notice.
     pub(super) texts: &'static [&'static str],
     /// Whether one argument may follow.
-    pub(super) takes_a_word: bool,
+    pub(super) takes_argument: bool,
     pub(super) description: &'static str,
     pub(super) act: Act,
 }
@@ -43,17 +43,17 @@ pub(super) struct Call<'a> {
 /// The effects of a command, stored in one transaction.
 pub(super) struct Answer {
     /// The name of the template to reply with.
-    pub(super) words: &'static str,
+    pub(super) template: &'static str,
     /// Events for other turns.
-    pub(super) steps: Vec<Step>,
+    pub(super) turn_events: Vec<TurnEvents>,
     /// The new current session of the conversation.
     pub(super) session: Option<NewSession>,
 }
 
 impl Answer {
-    /// A reply from the template `words`, with no other effect.
-    pub(super) const fn of(words: &'static str) -> Self {
-        Self { words, steps: Vec::new(), session: None }
+    /// A reply from `template`, with no other effect.
+    pub(super) const fn of(template: &'static str) -> Self {
+        Self { template, turn_events: Vec::new(), session: None }
     }
 }
 
@@ -67,10 +67,10 @@ impl Command {
     }
 
     /// Whether a text consists of this command alone, with its argument if it takes one.
-    pub(super) fn is(&self, text: &str) -> bool {
+    pub(super) fn matches(&self, text: &str) -> bool {
         let mut words = text.split_whitespace();
         let is_named = words.next().is_some_and(|first| self.texts.contains(&first));
-        is_named && words.count() <= usize::from(self.takes_a_word)
+        is_named && words.count() <= usize::from(self.takes_argument)
     }
 }
 

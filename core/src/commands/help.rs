@@ -5,7 +5,7 @@ use super::command::{Answer, Command};
 pub(super) const HELP: Command = Command {
     name: "help",
     texts: &["/help"],
-    takes_a_word: false,
+    takes_argument: false,
     description: "List the commands",
     act: |_| Box::pin(async { Ok(Answer::of("help")) }),
 };

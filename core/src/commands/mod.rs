@@ -20,7 +20,7 @@ use self::command::{Answer, Call, Command};
 use crate::{
     ledger::{
         Ledger,
-        trigger::{Step, Trigger},
+        trigger::{Trigger, TurnEvents},
     },
     model::{ids::TurnId, settings::Settings, turn::TurnRecord},
     ports::{
@@ -41,7 +41,7 @@ const UNKNOWN: &str = "failed";
 
 /// The command that a text invokes, if it consists of that alone.
 pub(crate) fn find(text: &str) -> Option<&'static Command> {
-    ALL.into_iter().find(|command| command.is(text))
+    ALL.into_iter().find(|command| command.matches(text))
 }
 
 /// Executes commands.
@@ -56,9 +56,9 @@ impl Commands {
     /// Executes the turn's command and answers it in one transaction. Retries until this is stored, the store has
     /// rejected it too often, or the gateway stops.
     pub(crate) async fn perform(&self, turn: TurnId) {
-        let mut persistence = self.ledger.persist("the result of a command", turn);
+        let mut retry = self.ledger.store_retry("the result of a command", turn);
         while let Err(error) = self.try_to_perform(turn).await {
-            if !persistence.tries_again(&error).await {
+            if !retry.wait(&error).await {
                 return;
             }
         }
@@ -72,22 +72,22 @@ impl Commands {
         }
         let command = ALL.into_iter().find(|command| turn.handler == command.handler());
         let call = Call { turn: &turn, store: self.store.as_ref(), now: self.clock.now() };
-        let Answer { words, mut steps, session } = match command {
+        let Answer { template, mut turn_events, session } = match command {
             Some(command) => (command.act)(&call).await?,
             None => Answer::of(UNKNOWN),
         };
         let (at, number, end) = (call.now, turn.runs, SignalKind::Reply.as_str().to_owned());
         let end = RunEnd { turn: turn.id, number, at, end, detail: None, usage: None };
-        let answer = Outcome::Reply(Reply::text(self.fill_in(words, &turn)));
-        steps.push(Step { turn, events: vec![Event::Outcome(answer)] });
-        self.ledger.decide_all(&mut steps, &Trigger::Command { end, session }).await.map(drop)
+        let answer = Outcome::Reply(Reply::text(self.fill_in(template, &turn)));
+        turn_events.push(TurnEvents { turn, events: vec![Event::Outcome(answer)] });
+        self.ledger.decide_all(&mut turn_events, &Trigger::Command { end, session }).await.map(drop)
     }
 
     /// Fills in a template's placeholders: `{agent}`, and `{sender}`, the sender's id on the platform.
     fn fill_in(&self, template: &str, turn: &TurnRecord) -> String {
         let channel = &turn.event.conversation.channel;
-        let words = self.settings.words.say(channel, template);
-        words.replace("{agent}", self.settings.agent(channel)).replace("{sender}", &turn.event.sender.id)
+        let text = self.settings.templates.template(channel, template);
+        text.replace("{agent}", self.settings.agent(channel)).replace("{sender}", &turn.event.sender.id)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::{model::ids::SessionId, ports::store::transition::NewSession};
 pub(super) const NEW: Command = Command {
     name: "new",
     texts: &["/new", "/reset"],
-    takes_a_word: false,
+    takes_argument: false,
     description: "Start afresh: what was said before is forgotten",
     act: |call| {
         Box::pin(async {

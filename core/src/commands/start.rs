@@ -5,7 +5,7 @@ use super::command::{Answer, Command};
 pub(super) const START: Command = Command {
     name: "start",
     texts: &["/start"],
-    takes_a_word: true,
+    takes_argument: true,
     description: "Say hello",
     act: |_| Box::pin(async { Ok(Answer::of("start")) }),
 };

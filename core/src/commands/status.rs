@@ -5,7 +5,7 @@ use super::command::{Answer, Command};
 pub(super) const STATUS: Command = Command {
     name: "status",
     texts: &["/status"],
-    takes_a_word: false,
+    takes_argument: false,
     description: "What is being worked on",
     act: |call| {
         Box::pin(async {

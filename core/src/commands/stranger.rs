@@ -5,7 +5,7 @@ use super::command::{Answer, Command};
 pub(crate) const STRANGER: Command = Command {
     name: "stranger",
     texts: &[],
-    takes_a_word: false,
+    takes_argument: false,
     description: "Tell a sender that they may not talk to the agent",
     act: |_| Box::pin(async { Ok(Answer::of("stranger")) }),
 };

@@ -4,8 +4,8 @@
 //! [`channel_conformance!`](crate::channel_conformance) makes a test of each check. The crate's own tests build deliveries
 //! with [`delivery`]. To add a check, write it here and list it in the macro.
 
+mod accept_switch;
 mod acknowledging;
-mod door;
 mod poison;
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
@@ -30,7 +30,7 @@ use crate::{
 
 /// What goes wrong with the next call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum PlatformFailure {
     /// The platform limits us (429).
     Limit {
         /// The wait that the platform asks for.
@@ -56,12 +56,12 @@ pub struct Fixture {
     /// The payload, as the platform sends it.
     pub payload: String,
     /// The expected result. `raw` and `received_at` of the event are not compared.
-    pub becomes: Becomes,
+    pub expected: Expected,
 }
 
 /// The expected result of normalising a payload.
 #[derive(Clone, Debug)]
-pub enum Becomes {
+pub enum Expected {
     /// This event.
     Event(Box<InboundEvent>),
     /// An echo of our own message: either no event, or one whose sender is [`SenderKind::Ourselves`].
@@ -89,19 +89,19 @@ pub trait PlatformDouble: Send + Sync {
     fn fresh_payload(&self) -> String;
 
     /// The id of a person's message in [`conversation`](Self::conversation), for reactions.
-    fn persons_message(&self) -> String;
+    fn incoming_message_id(&self) -> String;
 
     /// Makes the next call fail in this way. Returns `false` if the platform has no such failure.
-    async fn next(&self, trouble: Trouble) -> bool;
+    async fn fail_next(&self, failure: PlatformFailure) -> bool;
 
     /// The current texts of our messages in [`conversation`](Self::conversation), in order.
     async fn shown(&self) -> Vec<String>;
 
     /// Gives a payload to the running adapter as the platform does, repeatedly until it is acknowledged. Returns at
     /// once.
-    async fn brings(&self, payload: String);
+    async fn inject(&self, payload: String);
 
-    /// Whether the adapter has acknowledged a payload given by [`brings`](Self::brings).
+    /// Whether the adapter has acknowledged a payload given by [`inject`](Self::inject).
     async fn is_acknowledged(&self, payload: &str) -> bool;
 }
 
@@ -138,17 +138,17 @@ macro_rules! channel_conformance {
 
 /// A builder of deliveries. Only for tests: the outbox makes the real ones.
 #[derive(Clone, Debug)]
-pub struct Building(Delivery);
+pub struct DeliveryBuilder(Delivery);
 
 /// Begins a delivery of `action` to `conversation`. By default it is the first attempt, and the only part of its signal.
 #[must_use]
-pub fn delivery(conversation: &ConversationRef, action: Action) -> Building {
+pub fn delivery(conversation: &ConversationRef, action: Action) -> DeliveryBuilder {
     let signal = match &action {
         Action::Send { .. } | Action::Edit { .. } => Some(SignalKind::Reply),
         Action::React { .. } => Some(SignalKind::Reaction),
         Action::Draft { .. } | Action::Typing { .. } | Action::Delete { .. } => None,
     };
-    Building(Delivery {
+    DeliveryBuilder(Delivery {
         id: DeliveryId::new(START),
         conversation: conversation.clone(),
         turn: TurnId::new(START),
@@ -164,12 +164,12 @@ pub fn delivery(conversation: &ConversationRef, action: Action) -> Building {
 
 /// Begins a delivery that sends a text as a new message.
 #[must_use]
-pub fn text(conversation: &ConversationRef, text: &str) -> Building {
+pub fn text(conversation: &ConversationRef, text: &str) -> DeliveryBuilder {
     let content = Content { text: text.to_owned(), ..Content::default() };
     delivery(conversation, Action::Send { content, reply_to: None })
 }
 
-impl Building {
+impl DeliveryBuilder {
     /// Sets the turn, which is a new id by default.
     #[must_use]
     pub const fn turn(mut self, turn: TurnId) -> Self {
@@ -221,15 +221,15 @@ pub async fn fixtures_become_what_they_are(double: &dyn PlatformDouble) {
     let bare = |event: &InboundEvent| InboundEvent { raw: String::new(), received_at: START, ..event.clone() };
     for fixture in double.fixtures() {
         let event = double.normalise(&fixture.payload);
-        match fixture.becomes {
-            Becomes::Event(expected) => {
+        match fixture.expected {
+            Expected::Event(expected) => {
                 let event = event.unwrap_or_else(|| panic!("{}: there is no event", fixture.name));
                 assert_eq!(bare(&event), bare(&expected), "{}", fixture.name);
                 assert!(!event.raw.is_empty(), "{}: the payload is kept", fixture.name);
                 assert_eq!(&event.conversation.channel, double.adapter().channel(), "{}", fixture.name);
             }
-            Becomes::OurOwn => {}
-            Becomes::Nothing => assert!(event.is_none(), "{}: {event:?}", fixture.name),
+            Expected::OurOwn => {}
+            Expected::Nothing => assert!(event.is_none(), "{}: {event:?}", fixture.name),
         }
     }
 }
@@ -241,7 +241,7 @@ pub async fn fixtures_become_what_they_are(double: &dyn PlatformDouble) {
 #[expect(clippy::unused_async, reason = "a check is awaited")]
 pub async fn our_own_messages_are_ignored(double: &dyn PlatformDouble) {
     for fixture in double.fixtures() {
-        if matches!(fixture.becomes, Becomes::OurOwn)
+        if matches!(fixture.expected, Expected::OurOwn)
             && let Some(event) = double.normalise(&fixture.payload)
         {
             assert_eq!(event.sender.kind, SenderKind::Ourselves, "{}", fixture.name);
@@ -294,7 +294,7 @@ pub async fn capabilities_and_deliver_agree(double: &dyn PlatformDouble) {
         }
 
         let emoji = capabilities.allowed_reactions.as_ref().and_then(|allowed| allowed.first()).map_or("👍", |it| it);
-        let react = Action::React { message: Some(double.persons_message()), emoji: emoji.to_owned() };
+        let react = Action::React { message: Some(double.incoming_message_id()), emoji: emoji.to_owned() };
         let reacted = adapter.deliver(&delivery(&conversation, react).build()).await;
         agrees("reactions", by_platform.then_some(capabilities.reactions), &reacted);
     }
@@ -305,7 +305,7 @@ pub async fn capabilities_and_deliver_agree(double: &dyn PlatformDouble) {
             .await;
         message = Some(begun.expect("the first draft is a message").message_id);
     }
-    let draft = Action::Draft { text: "half a sen".to_owned(), message, reply_to: Some(double.persons_message()) };
+    let draft = Action::Draft { text: "half a sen".to_owned(), message, reply_to: Some(double.incoming_message_id()) };
     let drafted = adapter.deliver(&delivery(&conversation, draft).build()).await;
     agrees("drafts", Some(capabilities.drafts), &drafted);
     let typing = async |on| adapter.deliver(&delivery(&conversation, Action::Typing { on }).build()).await;
@@ -335,12 +335,12 @@ pub async fn what_shows_something_is_shown(double: &dyn PlatformDouble) {
     for blank in ["", " \n", "\u{200b}", "\u{fe0f}", "\u{e0020}"] {
         assert!(!adapter.shows_anything(blank), "{blank:?}");
     }
-    for (markdown, words) in [SEEN[0], SEEN[1], SEEN[10]] {
+    for (markdown, visible) in [SEEN[0], SEEN[1], SEEN[10]] {
         assert!(adapter.shows_anything(markdown), "{markdown:?}");
         if adapter.capabilities(&conversation).receipts == Receipts::Platform {
             adapter.deliver(&text(&conversation, markdown).build()).await.expect("a text is sent");
             let shown = double.shown().await;
-            assert!(shown.last().is_some_and(|shown| shown.contains(words)), "{markdown:?}: {shown:?}");
+            assert!(shown.last().is_some_and(|shown| shown.contains(visible)), "{markdown:?}: {shown:?}");
         }
     }
 }
@@ -400,15 +400,15 @@ fn length(text: &str, limit: TextLimit) -> usize {
     }
 }
 
-/// Sends a text while `trouble` is set, and returns the error; `None` if the platform has no such failure.
-async fn sent_into(double: &dyn PlatformDouble, trouble: Trouble) -> Option<(Delivery, DeliveryError)> {
+/// Sends a text while `failure` is set, and returns the error; `None` if the platform has no such failure.
+async fn send_into_failure(double: &dyn PlatformDouble, failure: PlatformFailure) -> Option<(Delivery, DeliveryError)> {
     let (adapter, conversation) = (double.adapter(), double.conversation());
-    if adapter.capabilities(&conversation).receipts == Receipts::Row || !double.next(trouble.clone()).await {
+    if adapter.capabilities(&conversation).receipts == Receipts::Row || !double.fail_next(failure.clone()).await {
         return None;
     }
-    let delivery = text(&conversation, "into trouble").build();
+    let delivery = text(&conversation, "into failure").build();
     match adapter.deliver(&delivery).await {
-        Ok(receipt) => panic!("{trouble:?} gave a receipt: {receipt:?}"),
+        Ok(receipt) => panic!("{failure:?} gave a receipt: {receipt:?}"),
         Err(error) => Some((delivery, error)),
     }
 }
@@ -419,8 +419,8 @@ async fn sent_into(double: &dyn PlatformDouble, trouble: Trouble) -> Option<(Del
 /// When the check fails.
 pub async fn a_limit_says_for_how_long(double: &dyn PlatformDouble) {
     for scope in [Scope::Conversation, Scope::Account] {
-        let trouble = Trouble::Limit { retry_after: Duration::from_secs(7), scope: scope.clone() };
-        let Some((_, error)) = sent_into(double, trouble).await else { continue };
+        let failure = PlatformFailure::Limit { retry_after: Duration::from_secs(7), scope: scope.clone() };
+        let Some((_, error)) = send_into_failure(double, failure).await else { continue };
         assert!(
             matches!(&error, DeliveryError::Limited { retry_after, scope: blocked, .. }
                 if *retry_after >= Duration::from_secs(7) && *blocked == scope),
@@ -436,7 +436,7 @@ pub async fn a_limit_says_for_how_long(double: &dyn PlatformDouble) {
 pub async fn a_lost_response_is_unknown(double: &dyn PlatformDouble) {
     let (adapter, conversation) = (double.adapter(), double.conversation());
     let before = double.shown().await.len();
-    let Some((mut delivery, error)) = sent_into(double, Trouble::LoseResponse).await else { return };
+    let Some((mut delivery, error)) = send_into_failure(double, PlatformFailure::LoseResponse).await else { return };
     assert!(matches!(error, DeliveryError::Unknown(_)), "{error:?}");
     if adapter.capabilities(&conversation).resend == Resend::Idempotent {
         delivery.attempt = 2;
@@ -450,7 +450,7 @@ pub async fn a_lost_response_is_unknown(double: &dyn PlatformDouble) {
 /// # Panics
 /// When the check fails.
 pub async fn what_is_refused_is_refused(double: &dyn PlatformDouble) {
-    if let Some((_, error)) = sent_into(double, Trouble::Refuse).await {
+    if let Some((_, error)) = send_into_failure(double, PlatformFailure::Refuse).await {
         assert!(matches!(error, DeliveryError::Refused(_)), "{error:?}");
     }
 }
@@ -460,7 +460,7 @@ pub async fn what_is_refused_is_refused(double: &dyn PlatformDouble) {
 /// # Panics
 /// When the check fails.
 pub async fn what_failed_was_not_sent(double: &dyn PlatformDouble) {
-    if let Some((_, error)) = sent_into(double, Trouble::Fail).await {
+    if let Some((_, error)) = send_into_failure(double, PlatformFailure::Fail).await {
         assert!(matches!(error, DeliveryError::NotSent { .. }), "{error:?}");
     }
 }
@@ -470,7 +470,7 @@ pub async fn what_failed_was_not_sent(double: &dyn PlatformDouble) {
 /// # Panics
 /// When the check fails.
 pub async fn credentials_that_are_refused_are_named(double: &dyn PlatformDouble) {
-    if let Some((_, error)) = sent_into(double, Trouble::Unauthorized).await {
+    if let Some((_, error)) = send_into_failure(double, PlatformFailure::Unauthorized).await {
         assert!(matches!(error, DeliveryError::Unauthorized(_)), "{error:?}");
     }
 }

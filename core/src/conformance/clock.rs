@@ -28,12 +28,12 @@ const TICK: Duration = Duration::from_millis(1);
 /// Sleepers wake in the order of their times; those with the same time, in the order in which they began to sleep.
 #[derive(Debug)]
 pub struct TestClock {
-    state: Mutex<State>,
+    state: Mutex<ClockState>,
     slept: AtomicU64,
 }
 
 #[derive(Debug)]
-struct State {
+struct ClockState {
     now: Timestamp,
     next: u64,
     sleepers: BTreeMap<(Timestamp, u64), Option<Waker>>,
@@ -41,7 +41,7 @@ struct State {
 
 impl Default for TestClock {
     fn default() -> Self {
-        let state = State { now: START, next: 0, sleepers: BTreeMap::new() };
+        let state = ClockState { now: START, next: 0, sleepers: BTreeMap::new() };
         Self { state: Mutex::new(state), slept: AtomicU64::new(0) }
     }
 }
@@ -81,9 +81,9 @@ impl TestClock {
     /// Lets time pass automatically until the returned guard is dropped: every millisecond of real time it advances to
     /// the next sleeper's time, but never by more than `stride`.
     #[must_use = "time stops again when the guard is dropped"]
-    pub fn pass_by_itself(self: &Arc<Self>, stride: Duration) -> Passing {
+    pub fn run_automatically(self: &Arc<Self>, stride: Duration) -> AutoAdvance {
         let clock = Arc::clone(self);
-        Passing(tokio::spawn(async move {
+        AutoAdvance(tokio::spawn(async move {
             loop {
                 tokio::time::sleep(TICK).await;
                 clock.step(clock.now() + stride);
@@ -105,16 +105,16 @@ impl TestClock {
         awake.into_iter().for_each(Waker::wake);
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ClockState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The guard that [`TestClock::pass_by_itself`] returns: dropping it stops time.
+/// The guard that [`TestClock::run_automatically`] returns: dropping it stops time.
 #[derive(Debug)]
-pub struct Passing(JoinHandle<()>);
+pub struct AutoAdvance(JoinHandle<()>);
 
-impl Drop for Passing {
+impl Drop for AutoAdvance {
     fn drop(&mut self) {
         self.0.abort();
     }

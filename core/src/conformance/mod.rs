@@ -6,7 +6,7 @@ pub mod channel;
 pub mod clock;
 pub mod layered;
 pub mod markdown;
-pub mod refusing;
+pub mod rejecting;
 pub mod scripted;
 pub mod store;
 

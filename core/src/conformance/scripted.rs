@@ -8,7 +8,7 @@ mod channel;
 mod platform;
 
 pub use self::{
-    agent::{End, Gate, Run, Script, ScriptedAgent, Step},
+    agent::{Gate, Script, ScriptEnd, ScriptStep, ScriptedAgent, ScriptedRun},
     channel::{ScriptedChannel, capabilities},
-    platform::{Fault, Platform, Post, Seen},
+    platform::{Fault, Platform, Post, SeenDelivery},
 };

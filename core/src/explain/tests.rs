@@ -507,6 +507,6 @@ fn a_turn_that_waits_says_for_what() {
 
 #[test]
 fn what_is_quoted_is_short_and_one_line() {
-    assert_eq!(words::quote("one\n two\u{1b}[31m."), "“one two\u{fffd}[31m.”");
-    assert_eq!(words::quote(&"x".repeat(200)).chars().count(), 163);
+    assert_eq!(text::quote("one\n two\u{1b}[31m."), "“one two\u{fffd}[31m.”");
+    assert_eq!(text::quote(&"x".repeat(200)).chars().count(), 163);
 }

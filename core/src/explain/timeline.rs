@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use rejoinder_guard::{CancelledBy, Rung, Settlement, SignalKind, State, Timestamp, Via};
+use rejoinder_guard::{CancelledBy, ObligationState, Rung, Settlement, SignalKind, Timestamp, Via};
 
 use super::{
-    Entry, cause_words,
-    words::{clip, quote, span},
+    Entry, cause_text,
+    text::{clip, quote, span},
 };
 use crate::{
     model::{
@@ -24,14 +24,14 @@ enum Rank {
     Accepted,
     Run,
     /// Ordered by the claim's number, then by step.
-    Claim(u32, Step),
+    Claim(u32, ClaimStep),
     Remark,
     End,
 }
 
 /// The steps of a claim, in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
+enum ClaimStep {
     Cleared,
     Attempted,
     Received,
@@ -117,7 +117,7 @@ fn run_entries(run: &RunRecord, dossier: &Dossier, entries: &mut Entries) {
 }
 
 fn how_it_ended(end: &str, detail: Option<&str>) -> String {
-    let with = |words: &str| detail.map_or_else(|| words.to_owned(), |detail| format!("{words}: {}", clip(detail)));
+    let with = |prefix: &str| detail.map_or_else(|| prefix.to_owned(), |detail| format!("{prefix}: {}", clip(detail)));
     match end {
         "reply" => "it answered".to_owned(),
         "reaction" => "it reacted".to_owned(),
@@ -140,7 +140,7 @@ fn claim_entries(parts: &[DeliveryRecord], dossier: &Dossier, entries: &mut Entr
     if first.is_copy {
         entries.add(
             first.created_at,
-            Rank::Claim(first.claim, Step::Cleared),
+            Rank::Claim(first.claim, ClaimStep::Cleared),
             "A copy of it will be sent as well.".to_owned(),
         );
     } else {
@@ -155,7 +155,7 @@ fn claim_entries(parts: &[DeliveryRecord], dossier: &Dossier, entries: &mut Entr
             let why = part.error.as_deref().unwrap_or("a better signal came");
             let _ = write!(text, " Withdrawn before it was sent: {}.", clip(why));
         }
-        entries.add(first.created_at, Rank::Claim(first.claim, Step::Cleared), text);
+        entries.add(first.created_at, Rank::Claim(first.claim, ClaimStep::Cleared), text);
     }
     // Where the row is the receipt, there is no attempt.
     let has_attempts = dossier.attempts.iter().any(|attempt| parts.iter().any(|part| part.id == attempt.delivery));
@@ -165,7 +165,7 @@ fn claim_entries(parts: &[DeliveryRecord], dossier: &Dossier, entries: &mut Entr
         } else {
             "Stored where the client reads it, which is the receipt."
         };
-        entries.add(at, Rank::Claim(first.claim, Step::Received), what.to_owned());
+        entries.add(at, Rank::Claim(first.claim, ClaimStep::Received), what.to_owned());
     }
     if let Some(at) = parts.iter().find_map(|part| part.fetched_at) {
         entries.add(at, Rank::End, "It was written to the client.".to_owned());
@@ -184,7 +184,7 @@ fn draft_entry(draft: &DeliveryRecord, dossier: &Dossier, entries: &mut Entries)
     if dossier.turn.obligation.has_lost_message() && draft.state == DeliveryState::Withdrawn {
         entry.push_str(" It may still be in the chat, so the answer is labelled as a possible copy.");
     }
-    entries.add(draft.created_at, Rank::Claim(draft.claim, Step::Cleared), entry);
+    entries.add(draft.created_at, Rank::Claim(draft.claim, ClaimStep::Cleared), entry);
 }
 
 /// The signal that the guard cleared, and why.
@@ -204,7 +204,7 @@ fn cleared(delivery: &DeliveryRecord, text: &str, dossier: &Dossier) -> String {
         Via::Deferral => format!("There is no answer yet, so a deferral is cleared: {quoted}"),
         Via::Fallback { rung: Rung::Handoff(agent), .. } => format!("The answer of `{agent}` is cleared: {quoted}"),
         Via::Fallback { cause, rung } => {
-            let cause = cause_words(*cause);
+            let cause = cause_text(*cause);
             match rung {
                 Rung::Say(name) => format!("{cause}, so the ladder says `{name}`: {quoted}"),
                 Rung::Clarify(name) => format!("{cause}, so the ladder asks `{name}`: {quoted}"),
@@ -231,7 +231,7 @@ fn attempt_entry(attempt: &AttemptRecord, dossier: &Dossier, entries: &mut Entri
         (None, ..) => (attempt.started_at, "it has begun; there is no result yet".to_owned()),
     };
     let claim = delivery.map_or(u32::MAX, |delivery| delivery.claim);
-    entries.add(at, Rank::Claim(claim, Step::Attempted), format!("Attempt {}{of}: {result}.", attempt.number));
+    entries.add(at, Rank::Claim(claim, ClaimStep::Attempted), format!("Attempt {}{of}: {result}.", attempt.number));
 }
 
 fn remark_entry(remark: &AuditEntry, dossier: &Dossier, entries: &mut Entries) {
@@ -256,10 +256,16 @@ fn remark_entry(remark: &AuditEntry, dossier: &Dossier, entries: &mut Entries) {
 /// Adds an entry for an end that neither a delivery nor a remark reports.
 fn end_entry(at: Timestamp, dossier: &Dossier, entries: &mut Entries) {
     let text = match dossier.turn.obligation.state() {
-        State::Settled(Settlement::Silence { why }) => format!("Nothing was owed, and nothing is sent: {}.", clip(why)),
-        State::Settled(Settlement::Cancelled { by: CancelledBy::Deletion }) => "The message was deleted.".to_owned(),
-        State::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) }) => format!("Cancelled by turn {by}."),
-        State::Settled(Settlement::Merged { into }) => format!("Settled with turn {into}."),
+        ObligationState::Settled(Settlement::Silence { why }) => {
+            format!("Nothing was owed, and nothing is sent: {}.", clip(why))
+        }
+        ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Deletion }) => {
+            "The message was deleted.".to_owned()
+        }
+        ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) }) => {
+            format!("Cancelled by turn {by}.")
+        }
+        ObligationState::Settled(Settlement::Merged { into }) => format!("Settled with turn {into}."),
         _ => return,
     };
     entries.add(at, Rank::End, text);

@@ -7,7 +7,7 @@ use futures_util::FutureExt;
 use rejoinder_guard::Event;
 use tracing::error;
 
-use super::entering::{Entering, Entrance};
+use super::event_router::{EventRouter, RoutedEvent};
 use crate::{
     addresses::Addresses,
     commands::Commands,
@@ -39,7 +39,7 @@ use crate::{
 /// Accepts events. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Acceptor {
-    pub(crate) entrance: Arc<Entrance>,
+    pub(crate) router: Arc<EventRouter>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) scheduler: Arc<Scheduler>,
@@ -64,25 +64,25 @@ impl Inlet for Acceptor {
         // In its own task: a stored event is acted on even if the caller drops this future.
         let (acceptor, channel) = (self.clone(), channel.clone());
         let accepting =
-            self.lifecycle.work.spawn(async move { acceptor.accept_what_can_be(&channel, events, cursor).await });
+            self.lifecycle.work.spawn(async move { acceptor.accept_with_fallback(&channel, events, cursor).await });
         accepting.await.unwrap_or_else(|error| Err(StoreError::Failed(error.to_string()).into()))
     }
 
-    fn is_back(&self, channel: &ChannelId) {
-        self.health.is_back(channel);
+    fn report_recovered(&self, channel: &ChannelId) {
+        self.health.report_recovered(channel);
     }
 }
 
 impl Acceptor {
     /// Accepts events together, or one by one if the store rejects them together.
-    async fn accept_what_can_be(
+    async fn accept_with_fallback(
         &self,
         channel: &ChannelId,
         events: Vec<(TurnId, InboundEvent)>,
         cursor: Option<CursorMove>,
     ) -> Result<Vec<Accepted>, IntakeError> {
         match self.accept_together(events.clone(), cursor.clone()).await {
-            Err(error) if is_refusal(&error) && !events.is_empty() => {}
+            Err(error) if is_rejection(&error) && !events.is_empty() => {}
             result => return result,
         }
         // The cached conversations may be wrong.
@@ -108,7 +108,7 @@ impl Acceptor {
         event: InboundEvent,
     ) -> Result<Accepted, IntakeError> {
         let error = match self.accept_together(vec![(id, event.clone())], None).await {
-            Err(error) if is_refusal(&error) => error,
+            Err(error) if is_rejection(&error) => error,
             result => return Ok(result?.pop().unwrap_or(Accepted::Kept)),
         };
         metrics::counter!("rejoinder_refused_events_total", "channel" => channel.to_string()).increment(1);
@@ -136,59 +136,59 @@ impl Acceptor {
         events: Vec<(TurnId, InboundEvent)>,
         cursor: Option<CursorMove>,
     ) -> Result<Vec<Accepted>, IntakeError> {
-        let accepted = AssertUnwindSafe(self.accept_all_of(events, cursor)).catch_unwind().await;
+        let accepted = AssertUnwindSafe(self.accept_in_transaction(events, cursor)).catch_unwind().await;
         accepted.unwrap_or_else(|_| Err(StoreError::Failed("accepting the event panicked".to_owned()).into()))
     }
 
-    async fn accept_all_of(
+    async fn accept_in_transaction(
         &self,
         events: Vec<(TurnId, InboundEvent)>,
         cursor: Option<CursorMove>,
     ) -> Result<Vec<Accepted>, IntakeError> {
-        let brought = events.len();
-        let mut entering = Vec::with_capacity(brought);
-        let stored = match self.store_all_of(events, cursor, &mut entering).await {
+        let received = events.len();
+        let mut routed = Vec::with_capacity(received);
+        let stored = match self.store_events(events, cursor, &mut routed).await {
             Ok(stored) => stored,
             Err(error) => {
-                entering.into_iter().filter_map(|entering| entering.slot).for_each(|slot| slot.release(false));
+                routed.into_iter().filter_map(|routed| routed.slot).for_each(|slot| slot.release(false));
                 return Err(error.into());
             }
         };
         let accepted: Vec<_> =
-            entering.into_iter().zip(stored).map(|(entering, stored)| self.act_on(entering, stored)).collect();
+            routed.into_iter().zip(stored).map(|(routed, stored)| self.act_on(routed, stored)).collect();
         // The notices appended above are not reported to the caller.
-        Ok(accepted.into_iter().take(brought).collect())
+        Ok(accepted.into_iter().take(received).collect())
     }
 
     /// Stores events, followed by the notices to senders that are not allowed to write.
-    async fn store_all_of(
+    async fn store_events(
         &self,
         events: Vec<(TurnId, InboundEvent)>,
         cursor: Option<CursorMove>,
-        entering: &mut Vec<Entering>,
+        routed: &mut Vec<RoutedEvent>,
     ) -> Result<Vec<Stored>, StoreError> {
         let mut notices = Vec::new();
         for (id, event) in events {
             // A turn must not begin before an earlier one of the same conversation.
-            let is_first = !entering.iter().any(|earlier| earlier.is_turn_in(&event.conversation));
-            let entered = self.entrance.enter(id, event, is_first).await?;
-            if entered.is_stranger {
-                notices.push(self.entrance.notice(&entered.new.event).await?);
+            let is_first = !routed.iter().any(|earlier| earlier.is_turn_in(&event.conversation));
+            let next = self.router.route(id, event, is_first).await?;
+            if next.is_stranger {
+                notices.push(self.router.notice(&next.new.event).await?);
             }
-            entering.push(entered);
+            routed.push(next);
         }
-        entering.extend(notices);
+        routed.extend(notices);
         // A cursor alone belongs to no turn.
-        crash_point!("received" if !entering.is_empty());
-        let new = entering.iter().map(|entering| entering.new.clone()).collect();
+        crash_point!("received" if !routed.is_empty());
+        let new = routed.iter().map(|routed| routed.new.clone()).collect();
         let stored = self.store.accept(new, cursor).await?;
-        crash_point!("accepted" if !entering.is_empty());
+        crash_point!("accepted" if !routed.is_empty());
         Ok(stored)
     }
 
     /// Acts on the result of storing an event, and translates it for the caller.
-    fn act_on(&self, entering: Entering, stored: Stored) -> Accepted {
-        let Entering { new: NewEvent { event, turn, .. }, slot, run, .. } = entering;
+    fn act_on(&self, routed: RoutedEvent, stored: Stored) -> Accepted {
+        let RoutedEvent { new: NewEvent { event, turn, .. }, slot, run, .. } = routed;
         count(&event.conversation.channel, &stored);
         if let EventKind::Moved { chat } = &event.kind {
             // Also for a duplicate: events with the old id may have come since.
@@ -232,7 +232,7 @@ impl Acceptor {
             (Stored::Amended { turn }, _) => {
                 if event.is_withdrawn() {
                     let scheduler = Arc::clone(&self.scheduler);
-                    self.lifecycle.work.spawn(async move { scheduler.call_off_deleted(turn).await });
+                    self.lifecycle.work.spawn(async move { scheduler.cancel_deleted_turn(turn).await });
                 }
                 Accepted::Amended(turn)
             }
@@ -259,7 +259,7 @@ impl Acceptor {
                 let ledger = Arc::clone(&self.ledger);
                 self.lifecycle.work.spawn(async move {
                     let trigger = Trigger::RunEnded { end, remark: None };
-                    ledger.decide_until_stored(&mut turn, Event::TakenBack, trigger).await;
+                    ledger.decide_until_stored(&mut turn, Event::Interrupted, trigger).await;
                 });
             }
             (None, None) => self.scheduler.slots.enqueue(turn.conversation),
@@ -278,7 +278,7 @@ fn count(channel: &ChannelId, stored: &Stored) {
 }
 
 /// Whether the store can write but rejected this event.
-const fn is_refusal(error: &IntakeError) -> bool {
+const fn is_rejection(error: &IntakeError) -> bool {
     matches!(error, IntakeError::Store(StoreError::Failed(_) | StoreError::Corrupt(_)))
 }
 

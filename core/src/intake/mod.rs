@@ -1,4 +1,4 @@
 //! Accepts events: each is stored in one transaction, and only then acknowledged to its platform.
 
 pub(crate) mod accept;
-pub(crate) mod entering;
+pub(crate) mod event_router;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rejoinder_guard::{Obligation, Settlement, State};
+use rejoinder_guard::{Obligation, ObligationState, Settlement};
 use tracing::{debug, error, info};
 
 use crate::{
@@ -37,7 +37,7 @@ pub(super) struct Consequences {
 }
 
 /// The handles of the owners that act on decisions.
-pub(crate) struct Followers {
+pub(crate) struct ConsequenceExecutor {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) timer: Arc<Timer>,
     pub(crate) slots: Arc<Slots>,
@@ -48,9 +48,9 @@ pub(crate) struct Followers {
     pub(crate) lifecycle: Lifecycle,
 }
 
-impl Followers {
+impl ConsequenceExecutor {
     /// Acts on a stored decision that changed a turn from `before` to `after`.
-    pub(super) fn follow(&self, before: &TurnRecord, after: &TurnRecord, consequences: Consequences) {
+    pub(super) fn execute(&self, before: &TurnRecord, after: &TurnRecord, consequences: Consequences) {
         let Consequences { shown, has_deliveries, runs_again, stop_run, dead_letter } = consequences;
         if let Some(wake_at) = after.obligation.wake_at() {
             self.timer.wake_at(wake_at);
@@ -70,15 +70,15 @@ impl Followers {
             error!(turn = %after.id, %channel, reason, "a turn is undeliverable");
             metrics::counter!("rejoinder_dead_letters_total", "channel" => channel.to_string()).increment(1);
         }
-        self.drafts.tell(after.id);
+        self.drafts.notify(after.id);
         if leaves_messages(&before.obligation, &after.obligation) {
             self.leftovers.remove(after.clone());
         }
-        let is_news = before.obligation.state() != after.obligation.state();
-        if is_news {
+        let is_new = before.obligation.state() != after.obligation.state();
+        if is_new {
             observe(after);
         }
-        if (shown.is_some() || is_news) && self.hub.is_heard(after.id, &after.event.conversation.channel) {
+        if (shown.is_some() || is_new) && self.hub.has_listeners(after.id, &after.event.conversation.channel) {
             self.publish(after, shown);
         }
     }
@@ -114,19 +114,19 @@ impl Followers {
 
 /// Whether a turn that has ended leaves a draft or a deferral in the chat that no signal replaced.
 fn leaves_messages(before: &Obligation, after: &Obligation) -> bool {
-    let is_news = !before.state().is_final() || before.draft_message() != after.draft_message();
+    let is_new = !before.state().is_final() || before.draft_message() != after.draft_message();
     let is_left = match after.state() {
-        State::Settled(Settlement::Signal { messages, .. }) => {
+        ObligationState::Settled(Settlement::Signal { messages, .. }) => {
             after.draft_message().is_some_and(|draft| !messages.iter().any(|message| message == draft))
         }
         _ => after.unfinished_messages().next().is_some(),
     };
-    after.state().is_final() && is_news && is_left
+    after.state().is_final() && is_new && is_left
 }
 
 /// Logs and counts a settled turn.
 fn observe(turn: &TurnRecord) {
-    let State::Settled(settlement) = turn.obligation.state() else { return };
+    let ObligationState::Settled(settlement) = turn.obligation.state() else { return };
     let channel = &turn.event.conversation.channel;
     let kind = match settlement {
         Settlement::Signal { signal, .. } => signal.as_str(),

@@ -9,7 +9,7 @@ use rejoinder_guard::{Cleared, Draft, Effect, Event, Signal, Timestamp};
 
 use super::{
     consequences::Consequences,
-    trigger::{AttemptEnded, Decided, Run, Step, Trigger},
+    trigger::{AttemptEnded, Decided, Run, Trigger, TurnEvents},
 };
 use crate::{
     channels::Channels,
@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// The settings that decisions depend on.
-pub(crate) struct Terms {
+pub(crate) struct DecisionContext {
     pub(crate) settings: Arc<Settings>,
     pub(crate) channels: Arc<Channels>,
     /// The names of the configured agents.
@@ -41,7 +41,7 @@ pub(crate) struct Terms {
     pub(crate) owner: OwnerId,
 }
 
-impl Terms {
+impl DecisionContext {
     /// The handler of a turn: the one that it was routed to, or, if that agent is no longer configured, its channel's
     /// current agent.
     fn handler_of(&self, turn: &TurnRecord) -> Handler {
@@ -55,7 +55,7 @@ impl Terms {
 
 /// A transaction that is being built.
 pub(super) struct Transaction<'a> {
-    terms: &'a Terms,
+    context: &'a DecisionContext,
     trigger: &'a Trigger,
     now: Timestamp,
     transition: Transition,
@@ -64,7 +64,7 @@ pub(super) struct Transaction<'a> {
 }
 
 /// The decision on one turn, and what follows once it is stored.
-pub(super) struct Outcome {
+pub(super) struct TurnDecision {
     pub(super) decided: Decided,
     /// The turn after the change; `None` if it does not change.
     pub(super) next: Option<TurnRecord>,
@@ -73,7 +73,7 @@ pub(super) struct Outcome {
 
 impl<'a> Transaction<'a> {
     /// Begins with the rows that the trigger itself writes.
-    pub(super) fn new(terms: &'a Terms, trigger: &'a Trigger, now: Timestamp) -> Self {
+    pub(super) fn new(context: &'a DecisionContext, trigger: &'a Trigger, now: Timestamp) -> Self {
         let mut transition = Transition::default();
         let mut delivery = None;
         match trigger {
@@ -92,11 +92,11 @@ impl<'a> Transaction<'a> {
             }
             Trigger::AttemptEnded(ended) => {
                 transition.attempts_ended.push(ended.end.clone());
-                delivery = Some(ended.becomes.clone());
-                transition.withdrawn.extend(ended.rest_withdrawn());
+                delivery = Some(ended.change.clone());
+                transition.withdrawn.extend(ended.later_parts_withdrawal());
             }
         }
-        Self { terms, trigger, now, transition, delivery }
+        Self { context, trigger, now, transition, delivery }
     }
 
     /// Returns all rows to write.
@@ -106,11 +106,11 @@ impl<'a> Transaction<'a> {
     }
 
     /// Lets the guard decide on the events of one turn, and adds the rows of its effects.
-    pub(super) fn decide(&mut self, step: &Step) -> Outcome {
-        let (event, mut turn) = (&step.turn.event, step.turn.clone());
-        let policy = self.terms.settings.policies.of(&event.conversation.channel, event.chat);
+    pub(super) fn decide(&mut self, input: &TurnEvents) -> TurnDecision {
+        let (event, mut turn) = (&input.turn.event, input.turn.clone());
+        let policy = self.context.settings.policies.of(&event.conversation.channel, event.chat);
         let (mut decided, mut consequences) = (Decided::default(), Consequences::default());
-        let mut events: VecDeque<Event> = step.events.iter().cloned().collect();
+        let mut events: VecDeque<Event> = input.events.iter().cloned().collect();
         while let Some(event) = events.pop_front() {
             for effect in turn.obligation.on(event, policy, self.now).effects {
                 match effect {
@@ -148,20 +148,20 @@ impl<'a> Transaction<'a> {
         }
         // The beginning of an attempt always increments the turn's version, so that a decision made meanwhile conflicts.
         let is_changed =
-            turn.obligation != step.turn.obligation || matches!(self.trigger, Trigger::AttemptBegins { .. });
+            turn.obligation != input.turn.obligation || matches!(self.trigger, Trigger::AttemptBegins { .. });
         let next = is_changed.then(|| {
             let (expected, obligation) = (turn.version, turn.obligation.clone());
             self.transition.turns.push(TurnChange { turn: turn.id, expected, obligation, at: self.now });
             TurnRecord { version: expected + 1, ..turn }
         });
-        Outcome { decided, next, consequences }
+        TurnDecision { decided, next, consequences }
     }
 
     fn target<'b>(&self, turn: &'b TurnRecord) -> Target<'b>
     where
         'a: 'b,
     {
-        let channel = self.terms.channels.get(&turn.event.conversation.channel);
+        let channel = self.context.channels.get(&turn.event.conversation.channel);
         Target { turn, channel: channel.map(AsRef::as_ref), now: self.now }
     }
 
@@ -174,7 +174,7 @@ impl<'a> Transaction<'a> {
     ) -> Option<Event> {
         let target = self.target(turn);
         let capabilities = target.capabilities();
-        let rendered = render::signal(cleared, &target, &capabilities, &self.terms.settings.words);
+        let rendered = render::signal(cleared, &target, &capabilities, &self.context.settings.templates);
         let records = || rendered.deliveries.iter().map(NewDelivery::record);
         let messages = records().map(|record| record.id.to_string()).collect();
         consequences.has_deliveries = records().any(|record| record.state == DeliveryState::Pending);
@@ -202,13 +202,13 @@ impl<'a> Transaction<'a> {
         let handler = if let Some(agent) = agent {
             Handler::Agent(agent.into())
         } else {
-            let handler = self.terms.handler_of(turn);
+            let handler = self.context.handler_of(turn);
             if handler != turn.handler {
                 self.remark(turn.id, "rerouted", handler.to_string());
             }
             handler
         };
-        let (number, owner) = (turn.runs, self.terms.owner);
+        let (number, owner) = (turn.runs, self.context.owner);
         self.transition.runs_started.push(RunStart {
             turn: turn.id,
             number,
@@ -238,7 +238,7 @@ impl<'a> Transaction<'a> {
     fn attempted(&self) -> Option<&'a DeliveryRecord> {
         match self.trigger {
             Trigger::AttemptEnded(ended) => {
-                Some(&ended.delivery).filter(|_| ended.becomes.state != DeliveryState::Delivered)
+                Some(&ended.delivery).filter(|_| ended.change.state != DeliveryState::Delivered)
             }
             Trigger::NotAttempted(delivery) => Some(delivery),
             _ => None,
@@ -252,9 +252,9 @@ impl<'a> Transaction<'a> {
 
 impl AttemptEnded {
     /// Withdraws the parts after this one, if they are dropped.
-    fn rest_withdrawn(&self) -> Option<Withdrawal> {
+    fn later_parts_withdrawal(&self) -> Option<Withdrawal> {
         let delivery = &self.delivery;
-        (self.drops_the_rest && delivery.parts > delivery.part).then(|| Withdrawal {
+        (self.withdraws_later_parts && delivery.parts > delivery.part).then(|| Withdrawal {
             turn: delivery.turn,
             claim: delivery.claim,
             reason: "an earlier part was refused".to_owned(),

@@ -15,7 +15,7 @@ use crate::{
 
 /// The events of one turn: the guard decides on them in order, in one transaction.
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
+pub(crate) struct TurnEvents {
     pub(crate) turn: TurnRecord,
     pub(crate) events: Vec<Event>,
 }
@@ -52,9 +52,9 @@ pub(crate) struct AttemptEnded {
     pub(crate) delivery: DeliveryRecord,
     pub(crate) end: AttemptEnd,
     /// The change of the delivery, unless the guard resends it, withdraws it or makes it a dead letter.
-    pub(crate) becomes: DeliveryChange,
+    pub(crate) change: DeliveryChange,
     /// Whether the parts after this one are withdrawn.
-    pub(crate) drops_the_rest: bool,
+    pub(crate) withdraws_later_parts: bool,
     /// Whether it is out of attempts and age, and so is not sent again.
     pub(crate) is_spent: bool,
     /// Whether sending it again cannot show it twice.

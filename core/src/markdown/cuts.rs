@@ -2,7 +2,7 @@
 
 use super::{
     inline::SpanShape,
-    lines::{FencePart, Kind, Line, Shape, TablePart, escape_at},
+    lines::{FencePart, LineKind, MarkdownLine, Shape, TablePart, escape_at},
     part::Source,
 };
 
@@ -31,9 +31,9 @@ pub(super) enum Rank {
 /// All cuts in order; the last is at the end of the last line that is not blank.
 pub(super) fn find(source: &Source<'_>) -> Vec<Cut> {
     let mut cuts = Vec::new();
-    let mut lines = source.lines.iter().filter(|line| line.kind != Kind::Blank).peekable();
+    let mut lines = source.lines.iter().filter(|line| line.kind != LineKind::Blank).peekable();
     while let Some(line) = lines.next() {
-        if matches!(line.kind, Kind::Text | Kind::Heading) {
+        if matches!(line.kind, LineKind::Text | LineKind::Heading) {
             inside(source, line, &mut cuts);
         }
         let rank = match lines.peek() {
@@ -48,18 +48,20 @@ pub(super) fn find(source: &Source<'_>) -> Vec<Cut> {
 }
 
 /// The rank of a cut between a line and the next one that is not blank; `None` where they must stay together.
-fn between(source: &Source<'_>, line: &Line, next: &Line) -> Option<Rank> {
+fn between(source: &Source<'_>, line: &MarkdownLine, next: &MarkdownLine) -> Option<Rank> {
     let adjacent = line.end + 1 == next.start;
     match (line.kind, next.kind) {
-        (Kind::Fence(_, FencePart::Open), _)
-        | (_, Kind::Fence(_, FencePart::Close) | Kind::Underline | Kind::Table(_, TablePart::Delimiter))
-        | (Kind::Table(_, TablePart::Delimiter), Kind::Table(_, TablePart::Row)) => None,
-        (Kind::Fence(_, FencePart::Body), Kind::Fence(_, FencePart::Body))
-        | (Kind::Table(_, TablePart::Row), Kind::Table(_, TablePart::Row))
-        | (Kind::Code, Kind::Code) => Some(Rank::Line),
-        (Kind::Heading | Kind::Underline, _) => Some(Rank::Bound),
-        (_, Kind::Heading) => Some(Rank::Section),
-        (Kind::Text, Kind::Text) if adjacent && !next.opens_item && line.prefixes.len() >= next.prefixes.len() => {
+        (LineKind::Fence(_, FencePart::Open), _)
+        | (_, LineKind::Fence(_, FencePart::Close) | LineKind::Underline | LineKind::Table(_, TablePart::Delimiter))
+        | (LineKind::Table(_, TablePart::Delimiter), LineKind::Table(_, TablePart::Row)) => None,
+        (LineKind::Fence(_, FencePart::Body), LineKind::Fence(_, FencePart::Body))
+        | (LineKind::Table(_, TablePart::Row), LineKind::Table(_, TablePart::Row))
+        | (LineKind::Code, LineKind::Code) => Some(Rank::Line),
+        (LineKind::Heading | LineKind::Underline, _) => Some(Rank::Bound),
+        (_, LineKind::Heading) => Some(Rank::Section),
+        (LineKind::Text, LineKind::Text)
+            if adjacent && !next.opens_item && line.prefixes.len() >= next.prefixes.len() =>
+        {
             let start = next.content + source.text[next.content..next.end].len()
                 - source.text[next.content..next.end].trim_start().len();
             if escape_at(&source.text[start..next.end]).is_some() {
@@ -68,13 +70,13 @@ fn between(source: &Source<'_>, line: &Line, next: &Line) -> Option<Rank> {
             bound(source, line.end, Rank::Line)
         }
         // A line that introduces a list or a listing stays with it if that costs little room.
-        (Kind::Text, _) if source.text[line.content..line.end].trim_end().ends_with(':') => Some(Rank::Line),
+        (LineKind::Text, _) if source.text[line.content..line.end].trim_end().ends_with(':') => Some(Rank::Line),
         _ if in_list(next) && (in_list(line) || next.opens_item) => Some(Rank::Item),
         _ => Some(Rank::Block),
     }
 }
 
-fn in_list(line: &Line) -> bool {
+fn in_list(line: &MarkdownLine) -> bool {
     line.prefixes.iter().any(|prefix| matches!(prefix.container.shape, Shape::Item(_)))
 }
 
@@ -91,7 +93,7 @@ fn bound(source: &Source<'_>, at: usize, rank: Rank) -> Option<Rank> {
 }
 
 /// Adds the cuts between the words and sentences of one line.
-fn inside(source: &Source<'_>, line: &Line, cuts: &mut Vec<Cut>) {
+fn inside(source: &Source<'_>, line: &MarkdownLine, cuts: &mut Vec<Cut>) {
     let text = &source.text[line.content..line.end];
     let indent = text.len() - text.trim_start().len();
     let mut chars = text.char_indices().skip_while(|&(at, _)| at < indent).peekable();
@@ -103,7 +105,7 @@ fn inside(source: &Source<'_>, line: &Line, cuts: &mut Vec<Cut>) {
             }
             let Some(&(next, _)) = chars.peek() else { break };
             let rank = match line.kind {
-                Kind::Heading => Rank::Bound,
+                LineKind::Heading => Rank::Bound,
                 _ if ends_sentence => Rank::Sentence,
                 _ => Rank::Word,
             };
@@ -126,7 +128,7 @@ fn inside(source: &Source<'_>, line: &Line, cuts: &mut Vec<Cut>) {
     }
 }
 
-fn push(source: &Source<'_>, line: &Line, at: usize, next: usize, rank: Rank, cuts: &mut Vec<Cut>) {
+fn push(source: &Source<'_>, line: &MarkdownLine, at: usize, next: usize, rank: Rank, cuts: &mut Vec<Cut>) {
     let (at, next) = (line.content + at, line.content + next);
     if escape_at(&source.text[next..line.end]).is_some() {
         return;

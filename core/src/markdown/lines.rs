@@ -6,13 +6,13 @@ use std::ops::Range;
 const DEEPEST: usize = 12;
 
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct MarkdownLine {
     pub(super) start: usize,
     /// The position of its line break, or the end of the text.
     pub(super) end: usize,
     /// Where its own text begins, after the quote marks, list markers and their indentation.
     pub(super) content: usize,
-    pub(super) kind: Kind,
+    pub(super) kind: LineKind,
     /// Whether it begins a list item.
     pub(super) opens_item: bool,
     pub(super) prefixes: Vec<Prefix>,
@@ -20,7 +20,7 @@ pub(super) struct Line {
 
 /// The kind of a line, inside its containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LineKind {
     Blank,
     /// A line of a paragraph, or of any block that no other kind covers.
     Text,
@@ -89,7 +89,7 @@ impl Fence {
 /// All lines, and the fences and tables that their kinds refer to by index.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<MarkdownLine>,
     pub(super) fences: Vec<Fence>,
     /// The index of each table's first line.
     pub(super) tables: Vec<usize>,
@@ -134,11 +134,11 @@ impl Scan<'_> {
                 if part == FencePart::Close {
                     self.fence = None;
                 }
-                return self.push(start, end, place.at, Kind::Fence(fence, part), prefixes);
+                return self.push(start, end, place.at, LineKind::Fence(fence, part), prefixes);
             }
             self.fence = None;
         }
-        let in_paragraph = self.found.lines.last().is_some_and(|line| line.kind == Kind::Text);
+        let in_paragraph = self.found.lines.last().is_some_and(|line| line.kind == LineKind::Text);
         let rest = &self.text[place.at..end];
         let lazy = prefixes.len() < self.open.len() && in_paragraph && !starts_block(rest) && !rest.trim().is_empty();
         if !lazy {
@@ -149,9 +149,9 @@ impl Scan<'_> {
         self.push(start, end, place.at, kind, prefixes);
     }
 
-    fn push(&mut self, start: usize, end: usize, content: usize, kind: Kind, prefixes: Vec<Prefix>) {
+    fn push(&mut self, start: usize, end: usize, content: usize, kind: LineKind, prefixes: Vec<Prefix>) {
         let opens_item = prefixes.iter().any(|prefix| prefix.opens && matches!(prefix.container.shape, Shape::Item(_)));
-        self.found.lines.push(Line { start, end, content, kind, opens_item, prefixes });
+        self.found.lines.push(MarkdownLine { start, end, content, kind, opens_item, prefixes });
     }
 
     /// The open containers that this line continues. Moves `place` past their prefixes.
@@ -191,47 +191,47 @@ impl Scan<'_> {
         }
     }
 
-    fn kind(&mut self, place: Place, end: usize, in_paragraph: bool, prefixes: &[Prefix]) -> Kind {
+    fn kind(&mut self, place: Place, end: usize, in_paragraph: bool, prefixes: &[Prefix]) -> LineKind {
         let rest = &self.text[place.at..end];
         let content = rest.trim();
         let opens = prefixes.iter().any(|prefix| prefix.opens);
         let continues = in_paragraph && !opens;
         if content.is_empty() {
             let marker = prefixes.iter().any(|prefix| prefix.opens && matches!(prefix.container.shape, Shape::Item(_)));
-            return if marker { Kind::Text } else { Kind::Blank };
+            return if marker { LineKind::Text } else { LineKind::Blank };
         }
         if self.indent(place, end) >= 4 {
-            return if continues { Kind::Text } else { Kind::Code };
+            return if continues { LineKind::Text } else { LineKind::Code };
         }
         if let Some(fence) = self.fence_opened_by(content, prefixes) {
             self.found.fences.push(fence);
             let index = self.found.fences.len() - 1;
             self.fence = Some(index);
-            return Kind::Fence(index, FencePart::Open);
+            return LineKind::Fence(index, FencePart::Open);
         }
         if is_heading(content) {
-            return Kind::Heading;
+            return LineKind::Heading;
         }
         if continues && self.is_delimiter_row(content) {
             let head = self.found.lines.len() - 1;
             let table = self.found.tables.len();
             self.found.tables.push(head);
-            self.found.lines[head].kind = Kind::Table(table, TablePart::Head);
-            return Kind::Table(table, TablePart::Delimiter);
+            self.found.lines[head].kind = LineKind::Table(table, TablePart::Head);
+            return LineKind::Table(table, TablePart::Delimiter);
         }
         if continues && (content.bytes().all(|b| b == b'=') || content.bytes().all(|b| b == b'-')) {
-            return Kind::Underline;
+            return LineKind::Underline;
         }
         if is_rule(content) {
-            return Kind::Rule;
+            return LineKind::Rule;
         }
         match self.found.lines.last().map(|line| line.kind) {
-            Some(Kind::Table(table, TablePart::Delimiter | TablePart::Row))
+            Some(LineKind::Table(table, TablePart::Delimiter | TablePart::Row))
                 if !opens && prefixes.len() == self.open.len() =>
             {
-                Kind::Table(table, TablePart::Row)
+                LineKind::Table(table, TablePart::Row)
             }
-            _ => Kind::Text,
+            _ => LineKind::Text,
         }
     }
 
@@ -266,11 +266,11 @@ impl Scan<'_> {
         let [.., before, head] = lines.as_slice() else {
             return lines.len() == 1 && self.delimits(&lines[0], content);
         };
-        let first = before.kind != Kind::Text || head.opens_item;
+        let first = before.kind != LineKind::Text || head.opens_item;
         first && self.delimits(head, content)
     }
 
-    fn delimits(&self, head: &Line, content: &str) -> bool {
+    fn delimits(&self, head: &MarkdownLine, content: &str) -> bool {
         let cells = |row: &str| row.trim().trim_start_matches('|').trim_end_matches('|').split('|').count();
         let head = &self.text[head.content..head.end];
         head.contains('|')

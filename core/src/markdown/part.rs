@@ -2,13 +2,13 @@
 
 use super::{
     inline::{Span, SpanShape, Spans},
-    lines::{Fence, FencePart, Kind, Layout, Line, Shape, TablePart, escape_at, scan},
+    lines::{Fence, FencePart, Layout, LineKind, MarkdownLine, Shape, TablePart, escape_at, scan},
 };
 
 /// A text and its scan.
 pub(super) struct Source<'a> {
     pub(super) text: &'a str,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<MarkdownLine>,
     pub(super) spans: Spans,
     fences: Vec<Fence>,
     tables: Vec<usize>,
@@ -19,10 +19,11 @@ impl<'a> Source<'a> {
     pub(super) fn new(text: &'a str, max: usize) -> Self {
         let Layout { lines, fences, tables } = scan(text, max / 3);
         let mut spans = Spans::default();
-        let in_paragraph = |a: &Line, b: &Line| a.kind == Kind::Text && b.kind == Kind::Text && !b.opens_item;
+        let in_paragraph =
+            |a: &MarkdownLine, b: &MarkdownLine| a.kind == LineKind::Text && b.kind == LineKind::Text && !b.opens_item;
         for paragraph in lines.chunk_by(in_paragraph) {
             let (first, last) = (&paragraph[0], &paragraph[paragraph.len() - 1]);
-            if matches!(first.kind, Kind::Text | Kind::Heading) {
+            if matches!(first.kind, LineKind::Text | LineKind::Heading) {
                 spans.add(text, first.content..last.end);
             }
         }
@@ -46,10 +47,10 @@ impl<'a> Source<'a> {
             let line = self.lines.get(index)?;
             let begun = at > line.content;
             let seen = match line.kind {
-                Kind::Blank | Kind::Fence(_, FencePart::Close) => None,
-                Kind::Fence(..) => Some(at),
+                LineKind::Blank | LineKind::Fence(_, FencePart::Close) => None,
+                LineKind::Fence(..) => Some(at),
                 _ if begun => self.next_word(at, line),
-                Kind::Text if self.continues_paragraph(index) => self.next_word(line.content, line),
+                LineKind::Text if self.continues_paragraph(index) => self.next_word(line.content, line),
                 _ => Some(line.start),
             };
             if seen.is_some() {
@@ -60,7 +61,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn next_word(&self, at: usize, line: &Line) -> Option<usize> {
+    fn next_word(&self, at: usize, line: &MarkdownLine) -> Option<usize> {
         let mut at = at;
         // The previous part has already closed this span: skip its closing delimiter.
         while let Some(span) = self.spans.around(at).next().filter(|span| at >= span.range.end - delimiter_length(span))
@@ -74,7 +75,7 @@ impl<'a> Source<'a> {
 
     fn continues_paragraph(&self, index: usize) -> bool {
         let before = index.checked_sub(1).map(|before| self.lines[before].kind);
-        before == Some(Kind::Text) && !self.lines[index].opens_item
+        before == Some(LineKind::Text) && !self.lines[index].opens_item
     }
 
     /// The part from `start` to `end`, completed so that it renders alone.
@@ -90,13 +91,13 @@ impl<'a> Source<'a> {
             .collect();
         let mut part = String::with_capacity(end - start + 16);
         match line.kind {
-            Kind::Fence(fence, FencePart::Body | FencePart::Close) => {
+            LineKind::Fence(fence, FencePart::Body | FencePart::Close) => {
                 let fence = &self.fences[fence];
                 self.quote_marks(line, &mut part);
                 part.push_str(&fence.opening);
                 part.push('\n');
             }
-            Kind::Table(table, TablePart::Row) if !begun => self.table_heading(table, first, &left, &mut part),
+            LineKind::Table(table, TablePart::Row) if !begun => self.table_heading(table, first, &left, &mut part),
             _ => {}
         }
         let mut last = first;
@@ -119,14 +120,14 @@ impl<'a> Source<'a> {
         part
     }
 
-    fn line(&self, line: &Line, end: usize, left: &[usize], part: &mut String) {
+    fn line(&self, line: &MarkdownLine, end: usize, left: &[usize], part: &mut String) {
         for prefix in line.prefixes.iter().filter(|prefix| !left.contains(&prefix.container.id)) {
             part.push_str(&self.text[prefix.range.clone()]);
         }
         part.push_str(&self.text[line.content..line.end.min(end.max(line.content))]);
     }
 
-    fn quote_marks(&self, line: &Line, part: &mut String) {
+    fn quote_marks(&self, line: &MarkdownLine, part: &mut String) {
         let quotes = line.prefixes.iter().filter(|prefix| matches!(prefix.container.shape, Shape::Quote)).count();
         if quotes * 2 <= self.max / 3 {
             part.push_str(&"> ".repeat(quotes));
@@ -155,8 +156,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn reopen(&self, start: usize, line: &Line, part: &mut String) {
-        if matches!(line.kind, Kind::Fence(..)) {
+    fn reopen(&self, start: usize, line: &MarkdownLine, part: &mut String) {
+        if matches!(line.kind, LineKind::Fence(..)) {
             return;
         }
         let spans = self.open_spans(start);
@@ -171,8 +172,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn close(&self, end: usize, line: &Line, left: &[usize], part: &mut String) {
-        if let Kind::Fence(fence, FencePart::Open | FencePart::Body) = line.kind {
+    fn close(&self, end: usize, line: &MarkdownLine, left: &[usize], part: &mut String) {
+        if let LineKind::Fence(fence, FencePart::Open | FencePart::Body) = line.kind {
             let fence = &self.fences[fence];
             part.push('\n');
             for container in &fence.containers {

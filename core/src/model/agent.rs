@@ -29,7 +29,7 @@ pub enum Speaker {
 
 /// One line of a session's transcript.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct HistoryLine {
     /// Who wrote it.
     pub speaker: Speaker,
     /// The person's name, in group chats, where the platform gives one.
@@ -87,7 +87,7 @@ pub struct AgentTurn {
     pub quoted: Option<String>,
     /// The lines before this turn, oldest first; at most [`AgentRuntime::history`](crate::AgentRuntime::history). After a
     /// deferral they include this turn's own question and deferral.
-    pub history: Vec<Line>,
+    pub history: Vec<HistoryLine>,
     /// What the platform can do in this conversation.
     pub capabilities: Capabilities,
     /// When the run started.

@@ -43,13 +43,13 @@ pub struct Settings {
     /// The access rules by channel. A channel without an entry accepts everyone whose events its adapter passes on.
     pub access: HashMap<ChannelId, Access>,
     /// The channels whose agents get a turn for a reaction to their messages.
-    pub tells_reactions: HashSet<ChannelId>,
+    pub reaction_channels: HashSet<ChannelId>,
     /// The maximum size in bytes of an attachment that an agent gets; of a larger one it gets the name only.
     pub max_attachment: usize,
     /// Deadlines, bounds and ladders.
     pub policies: Policies,
     /// Templates and questions for people.
-    pub words: Words,
+    pub templates: Templates,
     /// The number of turns that run at once; the others wait as rows.
     pub max_concurrent_turns: usize,
     /// The minimum age at which a failing delivery becomes a dead letter; it also needs `min_attempts`.
@@ -98,12 +98,12 @@ impl Policies {
 /// Templates and guided questions by name. A channel's own template comes before its platform's, and that before the
 /// general one.
 #[derive(Clone, Debug, Default)]
-pub struct Words {
+pub struct Templates {
     templates: HashMap<(String, String), String>,
     questions: HashMap<String, Question>,
 }
 
-impl Words {
+impl Templates {
     /// Adds `text` as the template `name` on `scope`: a channel, a platform, or `""` for all.
     #[must_use]
     pub fn with_template(mut self, scope: &str, name: &str, text: &str) -> Self {
@@ -122,7 +122,7 @@ impl Words {
     ///
     /// For an unknown name it is a plain apology, so that the person gets an answer nevertheless.
     #[must_use]
-    pub fn say(&self, channel: &ChannelId, name: &str) -> &str {
+    pub fn template(&self, channel: &ChannelId, name: &str) -> &str {
         [channel.as_str(), channel.platform(), ""]
             .into_iter()
             .find_map(|scope| self.templates.get(&(scope.to_owned(), name.to_owned())))

@@ -49,16 +49,16 @@ impl TurnStatus {
     /// The status of a turn with this obligation.
     #[must_use]
     pub fn of(obligation: &Obligation) -> Self {
-        use rejoinder_guard::{Settlement, State};
+        use rejoinder_guard::{ObligationState, Settlement};
         match obligation.state() {
             // The signal after a deferral is still in flight: the person sees the deferral.
-            State::Claimed { .. } if obligation.due().is_some() => Self::Deferred,
-            State::Deferred => Self::Deferred,
-            State::Open | State::Merged { .. } | State::Claimed { .. } => Self::Accepted,
-            State::Settled(Settlement::Signal { .. } | Settlement::Merged { .. }) => Self::Answered,
-            State::Settled(Settlement::Silence { .. }) => Self::Silent,
-            State::Settled(Settlement::Cancelled { .. }) => Self::Cancelled,
-            State::Undeliverable { .. } => Self::Undeliverable,
+            ObligationState::Claimed { .. } if obligation.due().is_some() => Self::Deferred,
+            ObligationState::Deferred => Self::Deferred,
+            ObligationState::Open | ObligationState::Merged { .. } | ObligationState::Claimed { .. } => Self::Accepted,
+            ObligationState::Settled(Settlement::Signal { .. } | Settlement::Merged { .. }) => Self::Answered,
+            ObligationState::Settled(Settlement::Silence { .. }) => Self::Silent,
+            ObligationState::Settled(Settlement::Cancelled { .. }) => Self::Cancelled,
+            ObligationState::Undeliverable { .. } => Self::Undeliverable,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use rejoinder_guard::{Draft, Event, OnUnknown, Settlement, SignalKind, State, Timestamp};
+use rejoinder_guard::{Draft, Event, ObligationState, OnUnknown, Settlement, SignalKind, Timestamp};
 
 use super::retry;
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     channels::Channels,
     ledger::{
         Ledger,
-        trigger::{AttemptEnded, Step, Trigger},
+        trigger::{AttemptEnded, Trigger, TurnEvents},
     },
     model::{
         capabilities::Resend,
@@ -36,7 +36,7 @@ use crate::{
 };
 
 /// The minimum pause after a rate limit, even if the platform names a shorter one.
-const LEAST_LIMIT: Duration = Duration::from_millis(250);
+const MIN_LIMIT_PAUSE: Duration = Duration::from_millis(250);
 
 /// Stores attempts and the consequences of their results.
 pub(crate) struct Attempts {
@@ -53,23 +53,23 @@ pub(crate) struct Attempts {
 }
 
 /// An attempt that has begun.
-pub(crate) struct Begun {
+pub(crate) struct StartedAttempt {
     pub(crate) delivery: DeliveryRecord,
     /// The attempt's number within the delivery, counted from 1.
     pub(crate) number: u32,
 }
 
 /// The consequences of an attempt's result.
-struct Failed {
+struct AttemptResult {
     /// The events for the guard, in order.
     events: Vec<Event>,
-    becomes: DeliveryChange,
+    change: DeliveryChange,
 }
 
 impl Attempts {
     /// Stores that an attempt begins, before the first byte is sent. `None` if the guard no longer wants the signal
     /// sent; it is withdrawn then.
-    pub(crate) async fn begin(&self, waiting: DeliveryRecord) -> Result<Option<Begun>, StoreError> {
+    pub(crate) async fn begin(&self, waiting: DeliveryRecord) -> Result<Option<StartedAttempt>, StoreError> {
         let number = self.next_number(&waiting).await?;
         loop {
             let at = self.clock.now();
@@ -81,24 +81,24 @@ impl Attempts {
                 return Ok(None);
             }
             if !delivery.is_copy && waiting.attempts == 0 {
-                self.take_the_drafts_place(&mut delivery, &turn);
+                self.replace_draft(&mut delivery, &turn);
             }
             let start = AttemptStart { delivery: delivery.id, number, owner: self.owner, at };
             let action = (delivery.action != waiting.action).then(|| delivery.action.clone());
             let change = DeliveryChange { action, ..DeliveryChange::of(&delivery) };
             // From here on the claim cannot be withdrawn. A copy does not affect its turn.
             let events = vec![Event::Attempted { claim: delivery.claim }];
-            let step = (!delivery.is_copy).then_some(Step { turn, events });
+            let input = (!delivery.is_copy).then_some(TurnEvents { turn, events });
             let trigger = Trigger::AttemptBegins { start, delivery: change };
-            if self.ledger.try_to_decide(&mut Vec::from_iter(step), &trigger).await?.is_some() {
-                return Ok(Some(Begun { delivery, number }));
+            if self.ledger.try_to_decide(&mut Vec::from_iter(input), &trigger).await?.is_some() {
+                return Ok(Some(StartedAttempt { delivery, number }));
             }
         }
     }
 
     /// Lets a signal replace the draft's message, or labels it as a possible copy if the draft is lost. A draft that was
     /// in flight when the signal was claimed had no message id then.
-    fn take_the_drafts_place(&self, delivery: &mut DeliveryRecord, turn: &TurnRecord) {
+    fn replace_draft(&self, delivery: &mut DeliveryRecord, turn: &TurnRecord) {
         let is_late = turn.obligation.state().is_final();
         if delivery.part != 1 || delivery.is_draft() || is_late {
             return;
@@ -136,7 +136,7 @@ impl Attempts {
     }
 
     /// Schedules a delivery for `until`. A first draft is dropped instead: by then there is more text to show.
-    pub(crate) async fn put_off(&self, delivery: &DeliveryRecord, until: Timestamp) -> Result<(), StoreError> {
+    pub(crate) async fn reschedule(&self, delivery: &DeliveryRecord, until: Timestamp) -> Result<(), StoreError> {
         if delivery.is_draft() && delivery.attempts == 0 {
             let mut turn = self.ledger.turn(delivery.turn).await?;
             let trigger = Trigger::NotAttempted(Box::new(delivery.clone()));
@@ -149,22 +149,22 @@ impl Attempts {
     }
 
     /// Ends an attempt without a result as unknown.
-    pub(crate) async fn lost(&self, delivery: DeliveryRecord, why: &str) -> Result<(), StoreError> {
+    pub(crate) async fn end_as_unknown(&self, delivery: DeliveryRecord, why: &str) -> Result<(), StoreError> {
         let number = self.store.last_attempt(delivery.id).await?.unwrap_or(delivery.attempts);
-        self.end(&Begun { delivery, number }, Err(DeliveryError::Unknown(why.to_owned()))).await
+        self.end(&StartedAttempt { delivery, number }, Err(DeliveryError::Unknown(why.to_owned()))).await
     }
 
     /// Stores an attempt's result. Retries as long as the gateway runs, because the result is stored nowhere else.
-    pub(crate) async fn end_until_stored(&self, begun: &Begun, result: &Result<Receipt, DeliveryError>) {
-        let mut persistence = self.ledger.persist("the end of an attempt", begun.delivery.turn).without_end();
+    pub(crate) async fn end_until_stored(&self, begun: &StartedAttempt, result: &Result<Receipt, DeliveryError>) {
+        let mut retry = self.ledger.store_retry("the end of an attempt", begun.delivery.turn).unlimited();
         while let Err(error) = self.end(begun, result.clone()).await {
-            if !persistence.tries_again(&error).await {
+            if !retry.wait(&error).await {
                 return;
             }
         }
     }
 
-    async fn end(&self, begun: &Begun, result: Result<Receipt, DeliveryError>) -> Result<(), StoreError> {
+    async fn end(&self, begun: &StartedAttempt, result: Result<Receipt, DeliveryError>) -> Result<(), StoreError> {
         let (delivery, at) = (&begun.delivery, self.clock.now());
         let (name, detail) = match &result {
             Ok(receipt) => ("delivered", receipt.message_id.clone()),
@@ -173,25 +173,25 @@ impl Attempts {
         let (number, result_name) = (begun.number, name.to_owned());
         let end = AttemptEnd { delivery: delivery.id, number, at, result: result_name, detail: Some(detail) };
         let is_spent = retry::is_spent(delivery, &self.settings, at);
-        let Failed { events, becomes } = match result {
-            Ok(receipt) => Failed {
-                becomes: DeliveryChange {
+        let AttemptResult { events, change } = match result {
+            Ok(receipt) => AttemptResult {
+                change: DeliveryChange {
                     state: DeliveryState::Delivered,
                     message_ids: vec![receipt.message_id.clone()],
                     error: None,
                     delivered_at: Some(at),
                     ..DeliveryChange::of(delivery)
                 },
-                events: Vec::from_iter(self.arrived(delivery, Some(receipt)).await?),
+                events: Vec::from_iter(self.receipt_event(delivery, Some(receipt)).await?),
             },
-            Err(error) => self.failed(delivery, error, at, is_spent).await?,
+            Err(error) => self.handle_failure(delivery, error, at, is_spent).await?,
         };
         let ended_badly = matches!(events.last(), Some(Event::Refused { .. } | Event::Expired { .. }));
         let trigger = Trigger::AttemptEnded(Box::new(AttemptEnded {
             delivery: delivery.clone(),
             end,
-            becomes,
-            drops_the_rest: ended_badly,
+            change,
+            withdraws_later_parts: ended_badly,
             is_spent,
             is_idempotent: self.is_idempotent(delivery),
         }));
@@ -202,15 +202,15 @@ impl Attempts {
         self.ledger.decide_on(&mut turn, events, trigger).await.map(drop)
     }
 
-    async fn failed(
+    async fn handle_failure(
         &self,
         delivery: &DeliveryRecord,
         error: DeliveryError,
         at: Timestamp,
         is_spent: bool,
-    ) -> Result<Failed, StoreError> {
+    ) -> Result<AttemptResult, StoreError> {
         let claim = delivery.claim;
-        let error = as_it_counts(delivery, error, is_spent);
+        let error = reclassify(delivery, error, is_spent);
         let change = DeliveryChange { error: Some(error.to_string()), ..DeliveryChange::of(delivery) };
         let in_state = |state| DeliveryChange { state, ..change.clone() };
         // A draft is no dead letter: the answer holds its text.
@@ -221,14 +221,14 @@ impl Attempts {
         // If the first part was not sent, the person saw nothing of the claim, and another signal may replace it.
         let not_sent = Vec::from_iter((delivery.part == 1).then_some(Event::NotSent { claim }));
         let expired = |reason| vec![Event::Expired { claim, reason }];
-        let (events, becomes) = match error {
+        let (events, change) = match error {
             // An answer counts as delivered even if the leftover message cannot be deleted.
             DeliveryError::Refused(_) | DeliveryError::Unsupported(_) if is_removal(&delivery.action) => {
-                let events = Vec::from_iter(self.arrived(delivery, None).await?);
+                let events = Vec::from_iter(self.receipt_event(delivery, None).await?);
                 (events, DeliveryChange { delivered_at: Some(at), ..in_state(DeliveryState::Delivered) })
             }
             DeliveryError::Limited { retry_after, scope, .. } => {
-                let pause = retry_after.max(LEAST_LIMIT);
+                let pause = retry_after.max(MIN_LIMIT_PAUSE);
                 self.block(BlockedScope::of(&delivery.conversation, &scope, at + pause)).await?;
                 (not_sent, DeliveryChange { attempts, ..again(pause) })
             }
@@ -263,12 +263,16 @@ impl Attempts {
                 (vec![Event::Refused { claim, reason }], in_state(state))
             }
         };
-        Ok(Failed { events, becomes })
+        Ok(AttemptResult { events, change })
     }
 
     /// The event that a part's receipt means for its claim, if any. `receipt` is `None` for a deletion that the platform
     /// refused.
-    async fn arrived(&self, delivery: &DeliveryRecord, receipt: Option<Receipt>) -> Result<Option<Event>, StoreError> {
+    async fn receipt_event(
+        &self,
+        delivery: &DeliveryRecord,
+        receipt: Option<Receipt>,
+    ) -> Result<Option<Event>, StoreError> {
         let (claim, part) = (delivery.claim, delivery.part);
         if part < delivery.parts {
             return Ok((part == 1).then_some(Event::PartDelivered { claim }));
@@ -321,7 +325,7 @@ impl Attempts {
 }
 
 /// Translates an error into what it means for this delivery.
-fn as_it_counts(delivery: &DeliveryRecord, error: DeliveryError, is_spent: bool) -> DeliveryError {
+fn reclassify(delivery: &DeliveryRecord, error: DeliveryError, is_spent: bool) -> DeliveryError {
     match error {
         // Only an edit can be sent as a new message.
         DeliveryError::Gone(reason) if !matches!(delivery.action, Action::Edit { .. }) => {
@@ -343,11 +347,11 @@ fn as_it_counts(delivery: &DeliveryRecord, error: DeliveryError, is_spent: bool)
 /// Whether a claim is still to be sent: it is in flight, or is a late answer after a settled fallback.
 fn may_attempt(turn: &TurnRecord, claim: u32) -> bool {
     if claim == Draft::CLAIM {
-        return turn.obligation.is_draft_wanted();
+        return turn.obligation.is_draft_pending();
     }
     let state = turn.obligation.state();
     claim == turn.obligation.claims()
-        && matches!(state, State::Claimed { .. } | State::Settled(Settlement::Signal { .. }))
+        && matches!(state, ObligationState::Claimed { .. } | ObligationState::Settled(Settlement::Signal { .. }))
 }
 
 /// An edit as a new message, for when the message to edit no longer exists.

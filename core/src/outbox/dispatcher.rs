@@ -13,7 +13,7 @@ use tokio::sync::{Mutex, Semaphore, mpsc};
 use tracing::{error, info, warn};
 
 use super::{
-    attempts::{Attempts, Begun},
+    attempts::{Attempts, StartedAttempt},
     caller::Caller,
     ephemerals::show::TIMEOUT,
     lanes::{Lanes, Opened},
@@ -60,7 +60,7 @@ pub(crate) struct Dispatcher {
     pub(crate) channels: Arc<Channels>,
     pub(crate) lanes: Arc<Lanes>,
     pub(crate) opened: Mutex<mpsc::UnboundedReceiver<Opened>>,
-    pub(crate) on_their_way: HashMap<ChannelId, Semaphore>,
+    pub(crate) in_flight: HashMap<ChannelId, Semaphore>,
     pub(crate) timer: Arc<Timer>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) clock: SharedClock,
@@ -79,7 +79,7 @@ enum Next {
 
 impl Dispatcher {
     /// The semaphores that bound each channel's deliveries in flight.
-    pub(crate) fn places(channels: &Channels) -> HashMap<ChannelId, Semaphore> {
+    pub(crate) fn in_flight_limits(channels: &Channels) -> HashMap<ChannelId, Semaphore> {
         channels.ids().map(|channel| (channel.clone(), Semaphore::new(AT_ONCE))).collect()
     }
 
@@ -102,8 +102,8 @@ impl Dispatcher {
     async fn run_lane(&self, conversation: ConversationId) {
         loop {
             // A panic in an adapter's pure method must not leave the conversation without a lane.
-            let looked = AssertUnwindSafe(self.look(conversation)).catch_unwind().await;
-            let pause = match looked {
+            let result = AssertUnwindSafe(self.send_next(conversation)).catch_unwind().await;
+            let pause = match result {
                 Ok(Ok(Next::Wait(pause))) => pause,
                 // `close` fails if the lane was opened again meanwhile; after it, `open` starts a new one.
                 Ok(Ok(Next::End)) if self.lanes.close(conversation) => return,
@@ -124,9 +124,9 @@ impl Dispatcher {
     }
 
     /// Sends the next delivery of a conversation, if it is due.
-    async fn look(&self, conversation: ConversationId) -> Result<Next, StoreError> {
+    async fn send_next(&self, conversation: ConversationId) -> Result<Next, StoreError> {
         let is_hurried = self.lanes.take_hurry(conversation);
-        let mut place = None;
+        let mut permit = None;
         loop {
             if self.lifecycle.ended.is_cancelled() {
                 return Ok(Next::End);
@@ -135,7 +135,7 @@ impl Dispatcher {
             let now = self.clock.now();
             if delivery.state == DeliveryState::Sending {
                 // An earlier attempt of this process did not finish: it is handled as after a crash.
-                self.attempts.lost(delivery, "the attempt did not finish").await?;
+                self.attempts.end_as_unknown(delivery, "the attempt did not finish").await?;
                 return Ok(Next::Again);
             }
             if delivery.next_attempt_at > now && !is_hurried {
@@ -146,17 +146,17 @@ impl Dispatcher {
                 self.timer.wake_at(delivery.next_attempt_at);
                 return Ok(Next::End);
             }
-            let _place = match (place.take(), self.on_their_way.get(&delivery.conversation.channel)) {
-                (None, Some(places)) => {
-                    if let Ok(place) = places.try_acquire() {
-                        Some(place)
+            let _permit = match (permit.take(), self.in_flight.get(&delivery.conversation.channel)) {
+                (None, Some(limit)) => {
+                    if let Ok(permit) = limit.try_acquire() {
+                        Some(permit)
                     } else {
-                        place = places.acquire().await.ok();
+                        permit = limit.acquire().await.ok();
                         // Another delivery may be next by now.
                         continue;
                     }
                 }
-                (place, _) => place,
+                (permit, _) => permit,
             };
             return self.send(delivery, now).await;
         }
@@ -166,10 +166,10 @@ impl Dispatcher {
         let address = delivery.conversation.clone();
         let Some(channel) = self.channels.get(&address.channel) else {
             // It waits until its channel is configured again, at any age.
-            return self.put_off(&delivery, now + retry::pause(u32::MAX)).await;
+            return self.reschedule(&delivery, now + retry::pause(u32::MAX)).await;
         };
         if let Some(until) = self.caller.blocked_until(&address) {
-            return self.put_off(&delivery, until).await;
+            return self.reschedule(&delivery, until).await;
         }
         // The answer waits for an attempted draft: it must not wait behind other drafts.
         let class = if delivery.is_draft() && delivery.attempts > 0 { Class::Final } else { delivery.class };
@@ -177,14 +177,14 @@ impl Dispatcher {
             if wait <= SHORT_WAIT {
                 return Ok(Next::Wait(wait));
             }
-            return self.put_off(&delivery, now + wait).await;
+            return self.reschedule(&delivery, now + wait).await;
         }
         let call = self.caller.calls.begin(delivery.conversation_id).await;
         let Some(begun) = self.attempts.begin(delivery).await? else { return Ok(Next::Again) };
         let is_draft = begun.delivery.is_draft();
         crash_point!("attempt_started" if !is_draft);
         crash_point!("draft_attempt_started" if is_draft);
-        let attempted = render::delivery(&begun.delivery, begun.number, &self.settings.words);
+        let attempted = render::delivery(&begun.delivery, begun.number, &self.settings.templates);
         let Some(result) = self.caller.call(channel.deliver(&attempted), self.timeout(&begun)).await else {
             // The gateway ended: the next start finds an attempt without a result.
             return Ok(Next::End);
@@ -201,15 +201,15 @@ impl Dispatcher {
         Ok(Next::Again)
     }
 
-    async fn put_off(&self, delivery: &DeliveryRecord, until: Timestamp) -> Result<Next, StoreError> {
-        self.attempts.put_off(delivery, until).await?;
+    async fn reschedule(&self, delivery: &DeliveryRecord, until: Timestamp) -> Result<Next, StoreError> {
+        self.attempts.reschedule(delivery, until).await?;
         // A first draft was dropped: the next delivery can be sent.
         Ok(if delivery.is_draft() && delivery.attempts == 0 { Next::Again } else { Next::End })
     }
 
     /// The time limit for an attempt. A first draft gets less where the platform knows its key: if it hangs, a resend
     /// finds it.
-    fn timeout(&self, begun: &Begun) -> Duration {
+    fn timeout(&self, begun: &StartedAttempt) -> Duration {
         let delivery = &begun.delivery;
         let is_first_draft = delivery.is_draft() && delivery.attempts == 1;
         if is_first_draft && self.attempts.is_idempotent(delivery) { TIMEOUT } else { ATTEMPT_TIMEOUT }

@@ -49,7 +49,7 @@ struct Budget {
     everything: Limiter,
     /// The half that everything except final signals must also fit into.
     interim: Limiter,
-    asked: AtomicU32,
+    calls: AtomicU32,
 }
 
 impl Budget {
@@ -61,12 +61,12 @@ impl Budget {
         Some(Self {
             everything: Limiter::new(everything, DefaultKeyedStateStore::default(), clock.clone()),
             interim: Limiter::new(interim, DefaultKeyedStateStore::default(), clock),
-            asked: AtomicU32::new(0),
+            calls: AtomicU32::new(0),
         })
     }
 
     fn take(&self, chat: &String, class: Class, now: Nanos) -> Result<(), Duration> {
-        if self.asked.fetch_add(1, Ordering::Relaxed) % FORGET_EVERY == FORGET_EVERY - 1 {
+        if self.calls.fetch_add(1, Ordering::Relaxed) % FORGET_EVERY == FORGET_EVERY - 1 {
             self.everything.retain_recent();
             self.interim.retain_recent();
         }

@@ -80,7 +80,7 @@ impl Health {
 
     /// A platform answers again, or for the first time: deliveries that wait for a retry are sent at once. Ignored for a
     /// connection that comes and goes while sending fails: the retry pauses apply then.
-    pub(crate) fn is_back(self: &Arc<Self>, channel: &ChannelId) {
+    pub(crate) fn report_recovered(self: &Arc<Self>, channel: &ChannelId) {
         let now = self.clock.now();
         let was_away = self.failing.contains_key(channel) || self.unauthorized.contains_key(channel);
         match self.back_at.entry(channel.clone()) {

@@ -6,12 +6,12 @@ use rejoinder_guard::{Body, Cleared, Draft, Signal, SignalKind, Timestamp, Via};
 
 use crate::{
     model::{
-        agent::{Line, Speaker},
+        agent::{HistoryLine, Speaker},
         capabilities::{Capabilities, Receipts, Resend, Support},
         conversation::ChatKind,
         delivery::{Action, Class, Content, Delivery},
         ids::DeliveryId,
-        settings::Words,
+        settings::Templates,
         stored_delivery::{DeliveryRecord, DeliveryState},
         turn::TurnRecord,
         view::Shown,
@@ -39,7 +39,7 @@ pub(crate) struct Target<'a> {
 
 impl Target<'_> {
     pub(crate) fn capabilities(&self) -> Capabilities {
-        self.channel.map_or_else(least_capabilities, |channel| channel.capabilities(&self.turn.event.conversation))
+        self.channel.map_or_else(minimal_capabilities, |channel| channel.capabilities(&self.turn.event.conversation))
     }
 
     /// A delivery that waits for its first attempt.
@@ -75,11 +75,11 @@ pub(crate) fn signal(
     cleared: &Cleared<Signal>,
     target: &Target<'_>,
     capabilities: &Capabilities,
-    words: &Words,
+    templates: &Templates,
 ) -> Rendered {
     let signal = cleared.get();
     let Target { turn, channel, now } = *target;
-    let actions = actions(signal, turn, channel, capabilities, words);
+    let actions = actions(signal, turn, channel, capabilities, templates);
     let class = match signal.kind() {
         SignalKind::Reply => Class::Final,
         SignalKind::Deferral | SignalKind::Reaction => Class::Interim,
@@ -132,15 +132,15 @@ fn actions(
     turn: &TurnRecord,
     channel: Option<&dyn ChannelAdapter>,
     capabilities: &Capabilities,
-    words: &Words,
+    templates: &Templates,
 ) -> Vec<Action> {
-    let say = |template: &str| words.say(&turn.event.conversation.channel, template).to_owned();
+    let say = |template: &str| templates.template(&turn.event.conversation.channel, template).to_owned();
     let content = match &signal.body {
         Body::Reply(reply) => {
             Content { text: reply.text.clone(), attachments: reply.attachments.clone(), ..Content::default() }
         }
         Body::Say(template) => Content { text: say(template), ..Content::default() },
-        Body::Ask(name) => question(name, turn, capabilities, words, say("silent")),
+        Body::Ask(name) => question(name, turn, capabilities, templates, say("silent")),
         Body::Defer { note, .. } => {
             Content { text: note.clone().unwrap_or_else(|| say("deferral")), ..Content::default() }
         }
@@ -184,8 +184,8 @@ fn shown_before<'a>(signal: &'a Signal, capabilities: &Capabilities) -> impl Ite
 fn contents(content: Content, channel: Option<&dyn ChannelAdapter>, capabilities: &Capabilities) -> Vec<Content> {
     let Content { text, attachments, choices, chooser } = content;
     let are_apart = capabilities.receipts == Receipts::Platform;
-    let has_words = !text.trim().is_empty() || attachments.is_empty() || !are_apart;
-    let texts = if has_words { parts(channel, &text) } else { Vec::new() };
+    let has_text = !text.trim().is_empty() || attachments.is_empty() || !are_apart;
+    let texts = if has_text { parts(channel, &text) } else { Vec::new() };
     let mut contents: Vec<Content> = texts.into_iter().map(|text| Content { text, ..Content::default() }).collect();
     if let Some(last) = contents.last_mut() {
         (last.choices, last.chooser) = (choices, chooser);
@@ -206,7 +206,7 @@ fn parts(channel: Option<&dyn ChannelAdapter>, text: &str) -> Vec<String> {
 }
 
 /// The capabilities assumed for a channel that is no longer configured; its deliveries wait for it as rows.
-const fn least_capabilities() -> Capabilities {
+const fn minimal_capabilities() -> Capabilities {
     Capabilities {
         receipts: Receipts::Platform,
         resend: Resend::Ambiguous,
@@ -227,8 +227,14 @@ const fn least_capabilities() -> Capabilities {
     }
 }
 
-fn question(name: &str, turn: &TurnRecord, capabilities: &Capabilities, words: &Words, otherwise: String) -> Content {
-    let Some(question) = words.question(name) else {
+fn question(
+    name: &str,
+    turn: &TurnRecord,
+    capabilities: &Capabilities,
+    templates: &Templates,
+    otherwise: String,
+) -> Content {
+    let Some(question) = templates.question(name) else {
         return Content { text: otherwise, ..Content::default() };
     };
     if capabilities.choices == Support::Full {
@@ -254,7 +260,7 @@ fn transcript(signal: &Signal, shown: &Shown, turn: &TurnRecord, now: Timestamp)
     let line = |speaker, text: &str, at| TranscriptLine {
         session: turn.session,
         turn: turn.id,
-        line: Line { speaker, name: None, text: text.to_owned(), at },
+        line: HistoryLine { speaker, name: None, text: text.to_owned(), at },
     };
     let ours = match signal.kind() {
         SignalKind::Deferral if is_gateways_own(turn) => return Vec::new(),
@@ -265,8 +271,8 @@ fn transcript(signal: &Signal, shown: &Shown, turn: &TurnRecord, now: Timestamp)
     let mut person = line(Speaker::Person, &event.text, event.received_at);
     person.line.name = event.sender.name.clone().filter(|_| event.chat == ChatKind::Group);
     // A picture or a reaction has no text.
-    let has_words = !event.text.trim().is_empty();
-    has_words.then_some(person).into_iter().chain(ours).collect()
+    let has_text = !event.text.trim().is_empty();
+    has_text.then_some(person).into_iter().chain(ours).collect()
 }
 
 /// Whether the gateway made the deferral because there is no answer yet. The agent's own deferral ends its run.
@@ -281,7 +287,7 @@ fn is_ours(signal: &Signal, turn: &TurnRecord) -> bool {
 }
 
 /// Turns a stored delivery into the one that the adapter gets for the given attempt.
-pub(crate) fn delivery(record: &DeliveryRecord, attempt: u32, words: &Words) -> Delivery {
+pub(crate) fn delivery(record: &DeliveryRecord, attempt: u32, templates: &Templates) -> Delivery {
     Delivery {
         id: record.id,
         conversation: record.conversation.clone(),
@@ -292,6 +298,6 @@ pub(crate) fn delivery(record: &DeliveryRecord, attempt: u32, words: &Words) -> 
         signal: Some(record.signal).filter(|_| !record.is_draft()),
         action: record.action.clone(),
         attempt,
-        label: record.labelled.then(|| words.say(&record.conversation.channel, "resent").to_owned()),
+        label: record.labelled.then(|| templates.template(&record.conversation.channel, "resent").to_owned()),
     }
 }

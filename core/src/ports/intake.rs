@@ -82,8 +82,8 @@ pub(crate) trait Inlet: Send + Sync {
         cursor: Option<CursorMove>,
     ) -> Result<Vec<Accepted>, IntakeError>;
 
-    /// The platform of `channel` works again; see [`Intake::is_back`].
-    fn is_back(&self, channel: &ChannelId);
+    /// The platform of `channel` works again; see [`Intake::report_recovered`].
+    fn report_recovered(&self, channel: &ChannelId);
 }
 
 /// The intake of one channel: it accepts events and shows the channel its own turns. Cheap to clone.
@@ -151,8 +151,8 @@ impl Intake {
 
     /// Reports that the platform works again, or for the first time since the start: deliveries that wait for a retry
     /// are sent now. Adapters call it when a poll, a connection or a sync succeeds after a failure.
-    pub fn is_back(&self) {
-        self.inlet.is_back(&self.channel);
+    pub fn report_recovered(&self) {
+        self.inlet.report_recovered(&self.channel);
     }
 
     /// The position of the channel's cursor `name`; `None` before the first.

@@ -48,7 +48,7 @@ impl Scheduler {
         self.spawn(move |scheduler| async move {
             scheduler.worker.run(turn, run, slot.stop()).await;
             if slot.take_more() {
-                scheduler.work_off(slot).await;
+                scheduler.run_waiting_turns(slot).await;
             } else {
                 slot.release(false);
             }
@@ -57,7 +57,7 @@ impl Scheduler {
 
     /// Runs the turns that wait in the conversation of a slot.
     pub(crate) fn run_waiting(self: &Arc<Self>, slot: Slot) {
-        self.spawn(move |scheduler| scheduler.work_off(slot));
+        self.spawn(move |scheduler| scheduler.run_waiting_turns(slot));
     }
 
     /// Spawns a task that holds a slot. If it panics, dropping the slot makes the scheduler look for waiting rows.
@@ -75,7 +75,7 @@ impl Scheduler {
 
     /// Runs the turns that wait in the conversation of `slot`, oldest first, until none is left or other conversations
     /// wait for a slot.
-    async fn work_off(self: Arc<Self>, mut slot: Slot) {
+    async fn run_waiting_turns(self: Arc<Self>, mut slot: Slot) {
         let mut waited_for = None;
         while !self.lifecycle.stopping.is_cancelled() {
             let next = match self.store.next_waiting(slot.conversation()).await {
@@ -92,10 +92,10 @@ impl Scheduler {
                 }
                 return slot.release(false);
             };
-            if let Some(pause) = self.may_grow(&turn).filter(|_| waited_for != Some(turn.id)) {
+            if let Some(pause) = self.time_to_grow(&turn).filter(|_| waited_for != Some(turn.id)) {
                 // Only once per turn: a time given by an adapter must not block the conversation forever.
                 waited_for = Some(turn.id);
-                slot.give_permit_up();
+                slot.release_permit();
                 self.lifecycle.pause_unless_stopping(pause).await;
                 continue;
             }
@@ -116,7 +116,7 @@ impl Scheduler {
     }
 
     /// How long events may still be added to a turn; `None` if no longer.
-    fn may_grow(&self, turn: &TurnRecord) -> Option<Duration> {
+    fn time_to_grow(&self, turn: &TurnRecord) -> Option<Duration> {
         let within = turn.event.more_within?;
         let (until, now) = (turn.event.received_at + within, self.clock.now());
         (until > now).then(|| until.since(now).min(within))
@@ -126,7 +126,7 @@ impl Scheduler {
     async fn begin(&self, mut turn: TurnRecord, slot: &mut Slot) -> bool {
         if turn.event.is_withdrawn() {
             // Its message was deleted, but the turn was not cancelled yet.
-            return self.call_off(&mut turn).await;
+            return self.cancel_deleted(&mut turn).await;
         }
         slot.begin(turn.id, turn.runs + 1);
         let waited = turn.version;
@@ -141,10 +141,10 @@ impl Scheduler {
     }
 
     /// Cancels a turn whose message was deleted while it waited.
-    pub(crate) async fn call_off_deleted(&self, turn: TurnId) {
+    pub(crate) async fn cancel_deleted_turn(&self, turn: TurnId) {
         match self.store.turn(turn).await {
             Ok(Some(mut turn)) if turn.event.is_withdrawn() && turn.obligation.is_waiting() => {
-                self.call_off(&mut turn).await;
+                self.cancel_deleted(&mut turn).await;
             }
             Ok(_) => {}
             // `begin` cancels it later.
@@ -152,7 +152,7 @@ impl Scheduler {
         }
     }
 
-    async fn call_off(&self, turn: &mut TurnRecord) -> bool {
+    async fn cancel_deleted(&self, turn: &mut TurnRecord) -> bool {
         let deleted = Event::Cancelled { by: CancelledBy::Deletion };
         self.ledger.decide_until_stored(turn, deleted, Trigger::Event).await.is_some()
     }
@@ -161,7 +161,7 @@ impl Scheduler {
     pub(crate) async fn run(self: Arc<Self>) {
         loop {
             while let Some(mark) = self.slots.mark() {
-                if let Err(error) = self.go_round().await {
+                if let Err(error) = self.schedule_waiting().await {
                     warn!(%error, "cannot read waiting turns, retrying");
                     self.lifecycle.pause_unless_stopping(pauses::READ_AGAIN).await;
                 } else if self.slots.caught_up(mark) {
@@ -180,7 +180,7 @@ impl Scheduler {
 
     /// Goes once through the conversations with waiting rows, and takes a slot for each that holds none, waiting for
     /// permits.
-    async fn go_round(self: &Arc<Self>) -> Result<(), StoreError> {
+    async fn schedule_waiting(self: &Arc<Self>) -> Result<(), StoreError> {
         let mut after = None;
         loop {
             let mut page = self.store.waiting(after, PAGE).await?;

@@ -186,7 +186,7 @@ impl Slot {
     }
 
     /// Gives up the permit, so that others can run meanwhile; [`acquire`](Self::acquire) gets a new one.
-    pub(crate) fn give_permit_up(&mut self) {
+    pub(crate) fn release_permit(&mut self) {
         self.permit = None;
     }
 

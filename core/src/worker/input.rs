@@ -9,7 +9,7 @@ use crate::{
     channels::Channels,
     ledger::trigger::Run,
     model::{
-        agent::{AgentFile, AgentName, AgentTurn, Deferred, Line},
+        agent::{AgentFile, AgentName, AgentTurn, Deferred, HistoryLine},
         event::EventKind,
         settings::Settings,
         turn::{Handler, TurnRecord},
@@ -38,30 +38,30 @@ pub(crate) struct Inputs {
 }
 
 /// A run that can begin.
-pub(super) struct Prepared {
+pub(super) struct PreparedRun {
     pub(super) runtime: Arc<dyn AgentRuntime>,
     pub(super) input: AgentTurn,
 }
 
 /// Why a run cannot begin.
-pub(super) enum Unprepared {
+pub(super) enum PrepareError {
     /// The event's content cannot be read.
     Unreadable,
     /// It counts as a run that failed.
     Failed(AgentError),
 }
 
-impl From<AgentError> for Unprepared {
+impl From<AgentError> for PrepareError {
     fn from(error: AgentError) -> Self {
         Self::Failed(error)
     }
 }
 
 impl Inputs {
-    pub(super) async fn prepare(&self, turn: &TurnRecord, run: &Run) -> Result<Prepared, Unprepared> {
+    pub(super) async fn prepare(&self, turn: &TurnRecord, run: &Run) -> Result<PreparedRun, PrepareError> {
         let event = &turn.event;
         if event.kind == EventKind::Unreadable {
-            return Err(Unprepared::Unreadable);
+            return Err(PrepareError::Unreadable);
         }
         let gone =
             |what: &str, name: &str| AgentError::Unreachable(format!("{what} `{name}` is not configured any more"));
@@ -92,11 +92,11 @@ impl Inputs {
             now: run.started_at,
             deadline: run.started_at + policy.hard_deadline,
         };
-        Ok(Prepared { runtime, input })
+        Ok(PreparedRun { runtime, input })
     }
 
     /// The transcript before the turn, as many lines as the runtime wants.
-    async fn history(&self, turn: &TurnRecord, runtime: &dyn AgentRuntime) -> Result<Vec<Line>, StoreError> {
+    async fn history(&self, turn: &TurnRecord, runtime: &dyn AgentRuntime) -> Result<Vec<HistoryLine>, StoreError> {
         match u32::try_from(runtime.history()).unwrap_or(u32::MAX) {
             0 => Ok(Vec::new()),
             wanted if turn.has_history => self.store.transcript(turn.session, wanted).await,

@@ -13,7 +13,7 @@ use tokio::{sync::mpsc, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use self::input::{Inputs, Prepared, Unprepared};
+use self::input::{Inputs, PrepareError, PreparedRun};
 use crate::{
     channels::Channels,
     crash::crash_point,
@@ -29,7 +29,7 @@ use crate::{
         clock::SharedClock,
         store::transition::RunEnd,
     },
-    seen,
+    visibility,
 };
 
 /// The grace period of a cancelled run before it is dropped.
@@ -46,7 +46,7 @@ pub(crate) struct Worker {
 }
 
 /// How a run ended.
-enum Ended {
+enum RunResult {
     /// The runtime returned.
     Returned(Result<Outcome, AgentError>),
     /// The runtime panicked.
@@ -56,19 +56,19 @@ enum Ended {
     /// A deadline or the person stopped it; that decision is stored already.
     Stopped,
     /// The gateway stops; the turn waits as a row and runs again after the next start.
-    Left,
+    GatewayStopped,
 }
 
 /// A run that has ended.
-struct Finished {
-    ended: Ended,
+struct FinishedRun {
+    result: RunResult,
     usage: Option<Usage>,
     typing: Option<Typing>,
 }
 
-impl From<Ended> for Finished {
-    fn from(ended: Ended) -> Self {
-        Self { ended, usage: None, typing: None }
+impl From<RunResult> for FinishedRun {
+    fn from(result: RunResult) -> Self {
+        Self { result, usage: None, typing: None }
     }
 }
 
@@ -77,9 +77,9 @@ impl Worker {
     /// waits for it like any other.
     pub(crate) async fn run(&self, mut turn: TurnRecord, run: Run, stop: &CancellationToken) {
         crash_point!("run_started");
-        let Finished { ended, usage, typing } = self.run_agent(&mut turn, &run, stop).await;
+        let FinishedRun { result, usage, typing } = self.run_agent(&mut turn, &run, stop).await;
         crash_point!("run_ended");
-        self.finish(&mut turn, &run, ended, usage).await;
+        self.finish(&mut turn, &run, result, usage).await;
         // Last, so that the answer does not wait for it.
         if let Some(typing) = typing {
             typing.end().await;
@@ -87,29 +87,31 @@ impl Worker {
     }
 
     /// Passes the end of a run to the guard.
-    async fn finish(&self, turn: &mut TurnRecord, run: &Run, ended: Ended, usage: Option<Usage>) {
-        let (end, detail, event) = match ended {
-            Ended::Returned(Ok(outcome)) => {
+    async fn finish(&self, turn: &mut TurnRecord, run: &Run, result: RunResult, usage: Option<Usage>) {
+        let (end, detail, event) = match result {
+            RunResult::Returned(Ok(outcome)) => {
                 let channel = self.channels.get(&turn.event.conversation.channel);
-                let outcome = seen::seen(outcome, channel.map(AsRef::as_ref));
+                let outcome = visibility::visible_outcome(outcome, channel.map(AsRef::as_ref));
                 let (end, detail) = describe(&outcome);
                 (end, detail, Some(Event::Outcome(outcome)))
             }
-            Ended::Returned(Err(error)) => {
+            RunResult::Returned(Err(error)) => {
                 warn!(turn = %turn.id, agent = %run.handler, attempt = run.attempt, %error, "a run failed");
                 ("failed", Some(error.to_string()), Some(Event::Failed(error.to_string())))
             }
-            Ended::Panicked(message) => {
+            RunResult::Panicked(message) => {
                 warn!(turn = %turn.id, agent = %run.handler, message, "a run panicked");
                 let why = format!("the agent's runtime panicked: {message}");
                 ("failed", Some(why.clone()), Some(Event::Failed(why)))
             }
-            Ended::Unreadable => {
+            RunResult::Unreadable => {
                 let why = "the message cannot be read";
                 ("unreadable", Some(why.to_owned()), Some(Event::Unreadable(why.to_owned())))
             }
-            Ended::Stopped => ("stopped", None, None),
-            Ended::Left => ("stopped", Some("the gateway was stopped while it ran".to_owned()), Some(Event::TakenBack)),
+            RunResult::Stopped => ("stopped", None, None),
+            RunResult::GatewayStopped => {
+                ("stopped", Some("the gateway was stopped while it ran".to_owned()), Some(Event::Interrupted))
+            }
         };
         let at = self.clock.now();
         metrics::histogram!("rejoinder_run_seconds", "agent" => run.handler.to_string(), "end" => end)
@@ -129,63 +131,63 @@ impl Worker {
         }
     }
 
-    async fn run_agent(&self, turn: &mut TurnRecord, run: &Run, stop: &CancellationToken) -> Finished {
+    async fn run_agent(&self, turn: &mut TurnRecord, run: &Run, stop: &CancellationToken) -> FinishedRun {
         let prepared = match self.inputs.prepare(turn, run).await {
             Ok(prepared) => prepared,
-            Err(Unprepared::Unreadable) => return Ended::Unreadable.into(),
-            Err(Unprepared::Failed(error)) => return Ended::Returned(Err(error)).into(),
+            Err(PrepareError::Unreadable) => return RunResult::Unreadable.into(),
+            Err(PrepareError::Failed(error)) => return RunResult::Returned(Err(error)).into(),
         };
-        let Prepared { runtime, input } = prepared;
+        let PreparedRun { runtime, input } = prepared;
         let mut drafting = Drafting::new(&self.ephemerals, &input.capabilities, stop);
         let typing = (input.capabilities.typing != Support::No)
             .then(|| Typing::start(&self.ephemerals, turn, &input.capabilities, stop));
-        let (events, mut said) = RunEvents::channel();
+        let (events, mut reported) = RunEvents::channel();
         let cancel = stop.child_token();
-        let _cancelled_in_the_end = cancel.clone().drop_guard();
+        let _cancel_on_drop = cancel.clone().drop_guard();
         let mut running = {
             let cancel = cancel.clone();
             tokio::spawn(async move { runtime.run(input, events, cancel).await })
         };
         let mut usage = None;
         let mut open = true;
-        let ended = loop {
+        let result = loop {
             tokio::select! {
                 biased;
-                () = stop.cancelled() => break Ended::Stopped,
-                () = self.lifecycle.ended.cancelled() => break Ended::Left,
-                event = said.recv(), if open => match event {
-                    Some(event) => self.take_in(turn, event, &mut drafting, &mut usage, stop).await,
+                () = stop.cancelled() => break RunResult::Stopped,
+                () = self.lifecycle.ended.cancelled() => break RunResult::GatewayStopped,
+                event = reported.recv(), if open => match event {
+                    Some(event) => self.handle_event(turn, event, &mut drafting, &mut usage, stop).await,
                     None => open = false,
                 },
                 result = &mut running => break match result {
-                    Ok(result) => Ended::Returned(result),
-                    Err(error) => Ended::Panicked(panic_message(error)),
+                    Ok(result) => RunResult::Returned(result),
+                    Err(error) => RunResult::Panicked(panic_message(error)),
                 },
             }
         };
-        if matches!(ended, Ended::Stopped) {
-            tokio::join!(drafting.pause(), self.let_end(&mut running, &mut said, &mut usage));
+        if matches!(result, RunResult::Stopped) {
+            tokio::join!(drafting.pause(), self.await_grace_period(&mut running, &mut reported, &mut usage));
         }
         running.abort();
-        said.close();
+        reported.close();
         // Events that the runtime reported just before it returned.
-        while let Some(Some(event)) = said.recv().now_or_never() {
-            self.take_in(turn, event, &mut drafting, &mut usage, stop).await;
+        while let Some(Some(event)) = reported.recv().now_or_never() {
+            self.handle_event(turn, event, &mut drafting, &mut usage, stop).await;
         }
         drafting.end().await;
-        Finished { ended, usage, typing }
+        FinishedRun { result, usage, typing }
     }
 
     /// Waits up to [`GRACE`] for a cancelled run to return. Its events are ignored, except for its usage.
-    async fn let_end(
+    async fn await_grace_period(
         &self,
         running: &mut JoinHandle<Result<Outcome, AgentError>>,
-        said: &mut mpsc::Receiver<RunEvent>,
+        reported: &mut mpsc::Receiver<RunEvent>,
         usage: &mut Option<Usage>,
     ) {
         let late = async {
             loop {
-                match said.recv().await {
+                match reported.recv().await {
                     Some(RunEvent::Usage(consumed)) => *usage = Some(consumed),
                     Some(_) => {}
                     None => std::future::pending().await,
@@ -200,7 +202,7 @@ impl Worker {
         }
     }
 
-    async fn take_in(
+    async fn handle_event(
         &self,
         turn: &mut TurnRecord,
         event: RunEvent,
@@ -217,7 +219,7 @@ impl Worker {
                 // No draft may follow a message that may be the answer.
                 drafting.pause().await;
                 let channel = self.channels.get(&turn.event.conversation.channel);
-                let reply = seen::seen_reply(reply, channel.map(AsRef::as_ref));
+                let reply = visibility::visible_reply(reply, channel.map(AsRef::as_ref));
                 let decided = self.ledger.decide_until_stored(turn, Event::Sent(reply), Trigger::Event).await;
                 if turn.obligation.may_draft() {
                     drafting.resume(stop);

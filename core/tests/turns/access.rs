@@ -5,14 +5,14 @@ use rejoinder_core::{
     conformance::scripted::Script,
 };
 
-use crate::gateway::{Made, TestGateway, ambient, chat, main_channel, mention, said, secs};
+use crate::gateway::{GatewaySetup, TestGateway, ambient, chat, main_channel, mention, said, secs};
 
 const STRANGER: &str = "I do not know you, ada.";
 
 async fn guarded(access: Access) -> TestGateway {
-    let mut made = Made::new().always(Script::replies("hello"));
-    made.access.insert(main_channel(), access);
-    made.start().await
+    let mut setup = GatewaySetup::new().always(Script::replies("hello"));
+    setup.access.insert(main_channel(), access);
+    setup.start().await
 }
 
 fn allowing(entries: &[&str]) -> Access {
@@ -212,9 +212,9 @@ async fn an_emoji_is_told_to_the_agent_and_owed_nothing() {
     let emoji = || InboundEvent { kind: kind(), directed: Directed::ReplyToUs, ..said(&chat("ada"), "") };
 
     for script in [Script::is_silent("noted"), Script::fails("broken")] {
-        let mut made = Made::new().always(script);
-        made.tells_reactions.insert(main_channel());
-        let gateway = made.start().await;
+        let mut setup = GatewaySetup::new().always(script);
+        setup.reaction_channels.insert(main_channel());
+        let gateway = setup.start().await;
         gateway.receives(emoji()).await;
         gateway.advance(secs(3600)).await;
 

@@ -7,7 +7,7 @@ use rejoinder_core::{
     store::TurnStatus,
 };
 
-use crate::gateway::{Made, TestGateway, chat, said, secs};
+use crate::gateway::{GatewaySetup, TestGateway, chat, said, secs};
 
 const PAUSE: Duration = secs(1);
 
@@ -24,7 +24,7 @@ async fn comes_in(gateway: &TestGateway, event: InboundEvent) -> Accepted {
 /// A gateway whose agent replies with the turn's text after 5 s.
 async fn echo() -> TestGateway {
     let echo = |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(5));
-    Made::new().agent("main", echo).start().await
+    GatewaySetup::new().agent("main", echo).start().await
 }
 
 /// The texts and the numbers of files that the agent was given, run by run.
@@ -103,7 +103,7 @@ async fn an_earlier_edit_that_comes_later_changes_nothing() {
     gateway.at_rest().await;
 }
 
-fn take_back(event: &InboundEvent, revision: i64) -> InboundEvent {
+fn deletion_of(event: &InboundEvent, revision: i64) -> InboundEvent {
     InboundEvent { revision, amends: Some(Amends::Withdraws), text: String::new(), ..event.clone() }
 }
 
@@ -116,7 +116,7 @@ async fn what_is_taken_back_while_it_waits_is_not_answered() {
     let turn = gateway.receives(event.clone()).await;
     gateway.receives(said(&chat("ada"), "three")).await;
 
-    assert_eq!(comes_in(&gateway, take_back(&event, 1)).await, Accepted::Amended(turn));
+    assert_eq!(comes_in(&gateway, deletion_of(&event, 1)).await, Accepted::Amended(turn));
     gateway.advance(secs(20)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["one", "three"]);
@@ -133,7 +133,7 @@ async fn what_is_taken_back_while_it_runs_is_answered() {
     let event = said(&chat("ada"), "one");
     gateway.receives(event.clone()).await;
 
-    assert_eq!(comes_in(&gateway, take_back(&event, 1)).await, Accepted::Kept);
+    assert_eq!(comes_in(&gateway, deletion_of(&event, 1)).await, Accepted::Kept);
     gateway.advance(secs(10)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["one"]);

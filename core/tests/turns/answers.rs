@@ -7,8 +7,8 @@ use rejoinder_core::{
 };
 
 use crate::gateway::{
-    DEFERRAL, FAILED, HARD_DEADLINE, Made, SILENT, SOFT_DEADLINE, TestGateway, ambient, chat, mention, policy, said,
-    secs,
+    DEFERRAL, FAILED, GatewaySetup, HARD_DEADLINE, SILENT, SOFT_DEADLINE, TestGateway, ambient, chat, mention, policy,
+    said, secs,
 };
 
 #[tokio::test]
@@ -39,7 +39,7 @@ async fn an_empty_answer_becomes_the_operators_words() {
 #[tokio::test]
 async fn what_an_agent_does_on_the_way_is_no_answer() {
     let script = Script::replies("<think>hm</think>").streaming("looking").using("search");
-    let gateway = Made::new().capable(|it| it.drafts = Support::Full).always(script).start().await;
+    let gateway = GatewaySetup::new().capable(|it| it.drafts = Support::Full).always(script).start().await;
 
     gateway.receives(said(&chat("ada"), "hello")).await;
 
@@ -50,7 +50,7 @@ async fn what_an_agent_does_on_the_way_is_no_answer() {
 /// A7. An answer is empty if it renders to nothing.
 #[tokio::test]
 async fn an_answer_of_which_nothing_is_seen_is_silence() {
-    let gateway = Made::new().agent("main", |turn| Script::replies(&turn.text)).start().await;
+    let gateway = GatewaySetup::new().agent("main", |turn| Script::replies(&turn.text)).start().await;
     let unseen =
         ["#", "> ", "- ", "&nbsp;", "&#8203;", "[]()", "*\u{200b}*", "` `", "| |\n|-|\n| |", "\u{e0020}", "\u{fe0f}"];
 
@@ -110,7 +110,7 @@ async fn a_deferral_whose_note_shows_nothing_is_in_the_operators_words() {
         1 => Script::defers(Some("&nbsp;"), secs(60)),
         _ => Script::replies("Done."),
     };
-    let gateway = Made::new().agent("main", script).start().await;
+    let gateway = GatewaySetup::new().agent("main", script).start().await;
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL]);
@@ -123,7 +123,7 @@ async fn a_deferral_whose_note_shows_nothing_is_in_the_operators_words() {
 /// A7, A20. Thoughts and silence markers are removed from an answer, in every spelling.
 #[tokio::test]
 async fn thoughts_and_markers_are_not_shown() {
-    let gateway = Made::new().agent("main", |turn| Script::replies(&turn.text)).start().await;
+    let gateway = GatewaySetup::new().agent("main", |turn| Script::replies(&turn.text)).start().await;
     let answers = [
         ("It is a greeting. </think> Good morning.", "Good morning."),
         ("It is a greeting.\n</think>\n\nNO_REPLY", SILENT),
@@ -144,7 +144,7 @@ async fn thoughts_and_markers_are_not_shown() {
 #[tokio::test]
 async fn a_silence_marker_in_a_direct_chat_becomes_the_reaction_that_the_operator_chose() {
     let ladder = Ladder::empty().with(Cause::Silent, vec![Rung::React("👍".to_owned())]);
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .policy(rejoinder_core::Policy { ladder, ..policy() })
         .always(Script::replies("NO_REPLY"))
         .start()
@@ -161,9 +161,9 @@ async fn a_silence_marker_in_a_direct_chat_becomes_the_reaction_that_the_operato
 async fn a_group_follows_its_own_ladder() {
     let ladder = Ladder::empty().with(Cause::Silent, vec![Rung::React("👀".to_owned())]);
     let group = rejoinder_core::Policy { ladder, ..policy() };
-    let mut made = Made::new().always(Script::is_silent("nothing to add"));
-    made.policies = Policies::new(policy()).with("test", rejoinder_core::ChatKind::Group, group);
-    let gateway = made.start().await;
+    let mut setup = GatewaySetup::new().always(Script::is_silent("nothing to add"));
+    setup.policies = Policies::new(policy()).with("test", rejoinder_core::ChatKind::Group, group);
+    let gateway = setup.start().await;
 
     gateway.receives(mention(&chat("team"), "agent?")).await;
     gateway.receives(said(&chat("ada"), "hello")).await;
@@ -251,7 +251,7 @@ async fn a_blank_send_settles_nothing() {
 async fn a_silent_agent_hands_over_to_the_next_one() {
     let ladder = Ladder::empty()
         .with(Cause::Silent, vec![Rung::Handoff("orchestrator".to_owned()), Rung::Say("silent".to_owned())]);
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .policy(rejoinder_core::Policy { ladder, ..policy() })
         .always(Script::is_silent("not mine"))
         .agent("orchestrator", |_| Script::replies("I can take that."))
@@ -269,7 +269,7 @@ async fn a_silent_agent_hands_over_to_the_next_one() {
 #[tokio::test]
 async fn a_refused_answer_is_followed_by_the_ladder() {
     let gateway = TestGateway::with(Script::replies("<b>broken")).await;
-    gateway.platform.next(Fault::Refuse);
+    gateway.platform.queue_fault(Fault::Refuse);
 
     gateway.receives(said(&chat("ada"), "hello")).await;
 
@@ -281,7 +281,7 @@ async fn a_refused_answer_is_followed_by_the_ladder() {
 #[tokio::test]
 async fn when_every_way_is_refused_the_turn_is_a_dead_letter_with_its_payload() {
     let gateway = TestGateway::with(Script::replies("the answer")).await;
-    gateway.platform.trouble(|_| Some(Fault::Refuse));
+    gateway.platform.choose_faults(|_| Some(Fault::Refuse));
 
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(3600)).await;
@@ -296,8 +296,10 @@ async fn when_every_way_is_refused_the_turn_is_a_dead_letter_with_its_payload() 
 /// B11. An answer goes to the conversation of its question only.
 #[tokio::test]
 async fn every_answer_goes_to_its_own_conversation() {
-    let gateway =
-        Made::new().agent("main", |turn: &AgentTurn| Script::replies(&format!("to {}", turn.text))).start().await;
+    let gateway = GatewaySetup::new()
+        .agent("main", |turn: &AgentTurn| Script::replies(&format!("to {}", turn.text)))
+        .start()
+        .await;
 
     gateway.receives(said(&chat("ada"), "ada")).await;
     gateway.receives(said(&chat("ada").in_thread("t1"), "thread")).await;
@@ -326,7 +328,7 @@ async fn an_answer_replies_to_the_message_it_answers() {
 #[tokio::test]
 async fn a_silence_marker_in_the_stream_is_never_shown() {
     let script = Script::replies("NO_REPLY").streaming("NO_").streaming("REPLY").taking(secs(2));
-    let gateway = Made::new().capable(|it| it.drafts = Support::Full).always(script).start().await;
+    let gateway = GatewaySetup::new().capable(|it| it.drafts = Support::Full).always(script).start().await;
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(3)).await;
@@ -339,7 +341,7 @@ async fn a_silence_marker_in_the_stream_is_never_shown() {
 /// When the time that the agent named has come, it is run again to pay the debt.
 #[tokio::test]
 async fn an_agents_own_deferral_is_a_debt_that_it_is_asked_to_pay() {
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .agent("main", |turn: &AgentTurn| match turn.attempt {
             1 => Script::defers(Some("In a minute."), secs(60)),
             _ => Script::replies("Here it is."),
@@ -374,7 +376,7 @@ async fn the_next_turn_remembers_the_one_before() {
 /// Without edits, the deferral and the answer are two messages.
 #[tokio::test]
 async fn a_slow_agent_defers_and_then_answers() {
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .capable(|it| it.edit = Support::No)
         .always(Script::replies("done").taking(SOFT_DEADLINE + secs(10)))
         .start()
@@ -392,7 +394,7 @@ async fn a_slow_agent_defers_and_then_answers() {
 #[tokio::test]
 async fn what_cannot_be_read_is_said_to_be() {
     let ladder = Ladder::empty().with(Cause::Unreadable, vec![Rung::Say("silent".to_owned())]);
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .policy(rejoinder_core::Policy { ladder, ..policy() })
         .always(Script::replies("Good morning."))
         .start()

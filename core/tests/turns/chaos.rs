@@ -14,7 +14,7 @@ use rejoinder_core::{
 };
 use tokio::sync::watch;
 
-use crate::gateway::{Made, nobody, policy, said, secs};
+use crate::gateway::{GatewaySetup, policy, said, secs, unrelated_owner};
 
 const CONVERSATIONS: u64 = 12;
 const MESSAGES: u64 = 10;
@@ -64,27 +64,29 @@ fn trouble(random: &mut StdRng, delivery: &Delivery) -> Option<Fault> {
     }
 }
 
-fn made(seed: u64) -> Made {
+fn setup(seed: u64) -> GatewaySetup {
     let say = |template: &str| Rung::Say(template.to_owned());
     let ladder = Ladder::empty()
         .with(Cause::Silent, vec![Rung::Handoff("orchestrator".to_owned()), say("silent")])
         .with(Cause::Error, vec![say("failed")])
         .with(Cause::Timeout, vec![Rung::Handoff("orchestrator".to_owned()), say("late")])
         .with(Cause::Refused, vec![say("failed")]);
-    let mut made = Made::new()
-        .seats(6)
+    let mut setup = GatewaySetup::new()
+        .slots(6)
         .agent("main", move |turn| script(seed, turn))
         .agent("orchestrator", move |turn| script(seed.wrapping_add(1), turn));
-    made.policies = Policies::new(Policy { ladder, hard_deadline: secs(60), max_deferrals: 2, ..policy() });
-    made.capabilities = Capabilities {
+    setup.policies = Policies::new(Policy { ladder, hard_deadline: secs(60), max_deferrals: 2, ..policy() });
+    setup.capabilities = Capabilities {
         drafts: Support::Full,
         typing: Support::Full,
         draft_interval: Duration::from_millis(200),
         ..capabilities()
     };
-    made.channels.push((ChannelId::new("sure", "main"), Capabilities { resend: Resend::Idempotent, ..capabilities() }));
-    made.channels.push((ChannelId::new("row", "main"), Capabilities { receipts: Receipts::Row, ..capabilities() }));
-    made
+    setup
+        .channels
+        .push((ChannelId::new("sure", "main"), Capabilities { resend: Resend::Idempotent, ..capabilities() }));
+    setup.channels.push((ChannelId::new("row", "main"), Capabilities { receipts: Receipts::Row, ..capabilities() }));
+    setup
 }
 
 /// Gives `event` to the current gateway until one has accepted it.
@@ -128,12 +130,12 @@ async fn talks(seed: u64, number: u64, mut intake: watch::Receiver<Option<Intake
 }
 
 async fn survives(seed: u64) {
-    let mut gateway = made(seed).start().await;
+    let mut gateway = setup(seed).start().await;
     let mut moods = random(seed, "platform");
-    gateway.platform.trouble(move |delivery| trouble(&mut moods, delivery));
+    gateway.platform.choose_faults(move |delivery| trouble(&mut moods, delivery));
     let (lives, intake) = watch::channel(Some(gateway.intake()));
     let people: Vec<_> = (0..CONVERSATIONS).map(|number| tokio::spawn(talks(seed, number, intake.clone()))).collect();
-    let passing = gateway.clock.pass_by_itself(secs(2));
+    let passing = gateway.clock.run_automatically(secs(2));
 
     let mut ends = random(seed, "ends");
     for _ in 1..LIVES {
@@ -146,14 +148,14 @@ async fn survives(seed: u64) {
     for person in people {
         person.await.expect("no task panics");
     }
-    gateway.platform.calm_down();
+    gateway.platform.clear_faults();
 
     let rests = async {
         loop {
             let backlog = gateway.store.backlog().await.expect("readable");
             // A run may continue after its own send has settled the turn.
-            let running = gateway.store.runs_left(nobody(), None, 1).await.expect("readable");
-            let sending = gateway.store.attempts_left(nobody()).await.expect("readable");
+            let running = gateway.store.runs_left(unrelated_owner(), None, 1).await.expect("readable");
+            let sending = gateway.store.attempts_left(unrelated_owner()).await.expect("readable");
             let are_left = (backlog.open, backlog.waiting, backlog.pending_deliveries) != (0, 0, 0);
             if !are_left && running.is_empty() && sending.is_empty() {
                 return;

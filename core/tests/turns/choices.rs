@@ -6,12 +6,12 @@ use rejoinder_core::{
     conformance::scripted::Script, store::TurnStatus,
 };
 
-use crate::gateway::{Made, TestGateway, chat, mention, policy, said};
+use crate::gateway::{GatewaySetup, TestGateway, chat, mention, policy, said};
 
 /// A gateway whose agent answers picks only; for other turns the ladder asks `question`.
 async fn asking(question: &str) -> TestGateway {
     let ladder = Ladder::empty().with(Cause::Silent, vec![Rung::Clarify(question.to_owned())]);
-    Made::new()
+    GatewaySetup::new()
         .policy(Policy { ladder, ..policy() })
         .agent("main", |turn| match turn.text.as_str() {
             "more" | "again" => Script::replies(&format!("{} it is.", turn.text)),

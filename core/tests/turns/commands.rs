@@ -2,7 +2,7 @@
 
 use rejoinder_core::{AgentTurn, Speaker, Usage, conformance::scripted::Script, store::TurnStatus};
 
-use crate::gateway::{Made, SOFT_DEADLINE, TestGateway, ambient, chat, mention, said, secs};
+use crate::gateway::{GatewaySetup, SOFT_DEADLINE, TestGateway, ambient, chat, mention, said, secs};
 
 /// D18, B3.
 #[tokio::test]
@@ -52,7 +52,7 @@ async fn stop_with_nothing_to_stop_says_so() {
 /// B3.
 #[tokio::test]
 async fn after_a_stop_the_next_turn_runs() {
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .agent("main", |turn: &AgentTurn| match turn.text.as_str() {
             "stuck" => Script::hangs(),
             _ => Script::replies("fine"),

@@ -8,7 +8,7 @@ use rejoinder_core::{
 };
 
 use crate::{
-    gateway::{HARD_DEADLINE, Made, TestGateway, chat, policy, said, secs},
+    gateway::{GatewaySetup, HARD_DEADLINE, TestGateway, chat, policy, said, secs},
     life::{Crash, Life},
 };
 
@@ -49,12 +49,12 @@ async fn survives(gateway: &mut TestGateway, number: u64, crash: Crash) -> bool 
     crashed
 }
 
-/// Crashes before and after every write of a turn of `made`, each in a new gateway, until a turn ends without a
+/// Crashes before and after every write of a turn of `setup`, each in a new gateway, until a turn ends without a
 /// crash.
-async fn at_every_write(made: impl Fn() -> Made, expected: impl Fn(&TestGateway, &str)) {
+async fn at_every_write(setup: impl Fn() -> GatewaySetup, expected: impl Fn(&TestGateway, &str)) {
     for crash in [Crash::Before, Crash::After] {
         for number in 1..100 {
-            let mut gateway = made().start().await;
+            let mut gateway = setup().start().await;
             let life = Arc::clone(&gateway.life);
             survives(&mut gateway, number, crash).await;
             expected(&gateway, &format!("{crash:?} write {number}"));
@@ -71,7 +71,7 @@ async fn at_every_write(made: impl Fn() -> Made, expected: impl Fn(&TestGateway,
 #[tokio::test]
 async fn a_crash_at_any_write_of_an_answered_turn_ends_in_one_answer() {
     at_every_write(
-        || Made::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies("done")),
+        || GatewaySetup::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies("done")),
         |gateway, at| assert_eq!(gateway.visible(&chat("ada")), ["done"], "{at}"),
     )
     .await;
@@ -81,7 +81,7 @@ async fn a_crash_at_any_write_of_an_answered_turn_ends_in_one_answer() {
 #[tokio::test]
 async fn a_crash_where_a_resend_may_show_twice_ends_in_one_answer_and_at_most_one_labelled_copy() {
     at_every_write(
-        || Made::new().always(Script::replies("done")),
+        || GatewaySetup::new().always(Script::replies("done")),
         |gateway, at| {
             let visible = gateway.visible(&chat("ada"));
             let plain = visible.iter().filter(|text| *text == "done").count();
@@ -95,7 +95,11 @@ async fn a_crash_where_a_resend_may_show_twice_ends_in_one_answer_and_at_most_on
 #[tokio::test]
 async fn a_crash_at_any_write_of_a_deferred_turn_pays_the_debt() {
     at_every_write(
-        || Made::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies("done").taking(secs(30))),
+        || {
+            GatewaySetup::new()
+                .capable(|it| it.resend = Resend::Idempotent)
+                .always(Script::replies("done").taking(secs(30)))
+        },
         |gateway, at| assert_eq!(gateway.visible(&chat("ada")), ["done"], "{at}"),
     )
     .await;
@@ -106,7 +110,7 @@ async fn a_crash_at_any_write_of_a_deferred_turn_pays_the_debt() {
 async fn a_crash_at_any_write_of_a_long_answer_shows_every_part_once() {
     let text = ["one", "two", "three"].join(ScriptedChannel::CUT);
     at_every_write(
-        move || Made::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies(&text)),
+        move || GatewaySetup::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies(&text)),
         |gateway, at| assert_eq!(gateway.visible(&chat("ada")), ["one", "two", "three"], "{at}"),
     )
     .await;
@@ -120,7 +124,7 @@ async fn a_crash_at_any_write_of_a_handed_over_turn_ends_in_one_answer() {
         .with(Cause::Error, vec![Rung::Say("failed".to_owned())]);
     at_every_write(
         move || {
-            Made::new()
+            GatewaySetup::new()
                 .policy(Policy { ladder: ladder.clone(), ..policy() })
                 .capable(|it| it.resend = Resend::Idempotent)
                 .always(Script::is_silent("not mine"))
@@ -136,7 +140,7 @@ async fn a_crash_at_any_write_of_a_handed_over_turn_ends_in_one_answer() {
 async fn a_crash_at_any_write_of_an_agents_own_send_ends_in_one_answer() {
     at_every_write(
         || {
-            Made::new()
+            GatewaySetup::new()
                 .capable(|it| it.resend = Resend::Idempotent)
                 .always(Script::replies("done").sending("here").taking(secs(5)))
         },
@@ -150,8 +154,11 @@ async fn a_crash_at_any_write_of_an_agents_own_send_ends_in_one_answer() {
 async fn a_crash_at_any_write_of_a_refused_answer_ends_in_the_ladders_words() {
     for crash in [Crash::Before, Crash::After] {
         for number in 1..100 {
-            let mut gateway =
-                Made::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies("bad")).start().await;
+            let mut gateway = GatewaySetup::new()
+                .capable(|it| it.resend = Resend::Idempotent)
+                .always(Script::replies("bad"))
+                .start()
+                .await;
             gateway
                 .platform
                 .trouble(|delivery| format!("{:?}", delivery.action()).contains("bad").then_some(Fault::Refuse));
@@ -170,7 +177,7 @@ async fn a_crash_at_any_write_of_a_refused_answer_ends_in_the_ladders_words() {
 async fn a_crash_at_any_write_of_a_conversation_keeps_its_order() {
     for crash in [Crash::Before, Crash::After] {
         for number in 1..100 {
-            let mut gateway = Made::new()
+            let mut gateway = GatewaySetup::new()
                 .capable(|it| it.resend = Resend::Idempotent)
                 .agent("main", |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(1)))
                 .start()
@@ -198,7 +205,7 @@ async fn a_crash_at_any_write_of_a_conversation_keeps_its_order() {
 /// D11, D13. A turn that crashes the process is given up after `max_runs`, and still gets its fallback.
 #[tokio::test]
 async fn a_poison_turn_is_quarantined_and_its_neighbours_are_answered() {
-    let mut gateway = Made::new()
+    let mut gateway = GatewaySetup::new()
         .capable(|it| it.edit = Support::No)
         .agent("main", |turn: &AgentTurn| match turn.text.as_str() {
             "poison" => Script::hangs(),
@@ -223,12 +230,12 @@ async fn a_poison_turn_is_quarantined_and_its_neighbours_are_answered() {
 async fn a_crash_while_taking_up_what_was_left_loses_nothing() {
     for number in 1..5 {
         for crash in [Crash::Before, Crash::After] {
-            let mut gateway = Made::new()
+            let mut gateway = GatewaySetup::new()
                 .capable(|it| it.resend = Resend::Idempotent)
                 .always(Script::replies("done").taking(secs(1)))
                 .start()
                 .await;
-            gateway.platform.next(Fault::Hang);
+            gateway.platform.queue_fault(Fault::Hang);
             gateway.receives(said(&chat("ada"), "one")).await;
             gateway.receives(said(&chat("bob"), "two")).await;
             gateway.advance(secs(1)).await;

@@ -2,13 +2,13 @@
 
 use rejoinder_core::{AgentTurn, conformance::scripted::Script};
 
-use crate::gateway::{Made, chat, said, secs};
+use crate::gateway::{GatewaySetup, chat, said, secs};
 
 /// Of 64 conversations one floods; the others do not wait for it.
 #[tokio::test]
 async fn a_flood_in_one_conversation_starves_no_other() {
-    let gateway = Made::new()
-        .seats(4)
+    let gateway = GatewaySetup::new()
+        .slots(4)
         .agent("main", |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(1)))
         .start()
         .await;
@@ -33,7 +33,7 @@ async fn a_flood_in_one_conversation_starves_no_other() {
 /// Batches of one conversation keep their order, also when turns end meanwhile.
 #[tokio::test]
 async fn a_batch_is_answered_in_its_order() {
-    let gateway = Made::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.text)).start().await;
+    let gateway = GatewaySetup::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.text)).start().await;
     let batch = |from: u32| (from..from + 5).map(|number| said(&chat("ada"), &format!("{number}"))).collect();
 
     for from in [0, 5, 10] {

@@ -6,7 +6,9 @@ use rejoinder_core::{
     store::TurnStatus,
 };
 
-use crate::gateway::{DEFERRAL, HARD_DEADLINE, LATE, Made, SOFT_DEADLINE, TestGateway, chat, policy, said, secs};
+use crate::gateway::{
+    DEFERRAL, GatewaySetup, HARD_DEADLINE, LATE, SOFT_DEADLINE, TestGateway, chat, policy, said, secs,
+};
 
 /// G2, H3.
 #[tokio::test]
@@ -25,7 +27,7 @@ async fn a_deferral_becomes_the_answer_in_place() {
 /// A10, B1.
 #[tokio::test]
 async fn every_turn_that_waits_behind_a_slow_one_gets_a_deferral_and_then_its_answer() {
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .agent("main", |turn: &AgentTurn| Script::replies(&format!("re {}", turn.text)).taking(secs(60)))
         .start()
         .await;
@@ -45,7 +47,7 @@ async fn every_turn_that_waits_behind_a_slow_one_gets_a_deferral_and_then_its_an
 /// A9, G2. After the hard deadline the ladder answers, and the next turn runs.
 #[tokio::test]
 async fn a_stuck_run_ends_at_its_deadline_and_the_next_turn_runs() {
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .agent("main", |turn: &AgentTurn| match turn.text.as_str() {
             "stuck" => Script::hangs().streaming("well"),
             _ => Script::replies("quick"),
@@ -67,7 +69,7 @@ async fn a_stuck_run_ends_at_its_deadline_and_the_next_turn_runs() {
 #[tokio::test]
 async fn waiting_turns_outlive_the_timeouts_before_them() {
     let policy = Policy { max_deferrals: 10, ..policy() };
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .policy(policy)
         .agent("main", |turn: &AgentTurn| match turn.text.as_str() {
             "stuck" => Script::hangs(),
@@ -90,7 +92,7 @@ async fn waiting_turns_outlive_the_timeouts_before_them() {
 async fn an_agent_that_takes_over_after_a_timeout_is_not_stopped_with_the_first() {
     let ladder = Ladder::empty()
         .with(Cause::Timeout, vec![Rung::Handoff("orchestrator".to_owned()), Rung::Say("late".to_owned())]);
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .policy(Policy { ladder, ..policy() })
         .always(Script::hangs())
         .agent("orchestrator", |_| Script::replies("taken over").taking(secs(30)))
@@ -141,7 +143,7 @@ async fn an_answer_takes_the_place_of_a_deferral_that_was_not_sent() {
 #[tokio::test]
 async fn a_refused_deferral_does_not_end_the_turn() {
     let gateway = TestGateway::with(Script::replies("done").taking(SOFT_DEADLINE + secs(10))).await;
-    gateway.platform.next(Fault::Refuse);
+    gateway.platform.queue_fault(Fault::Refuse);
 
     gateway.receives(said(&chat("ada"), "status?")).await;
     gateway.advance(SOFT_DEADLINE + secs(10)).await;
@@ -153,7 +155,8 @@ async fn a_refused_deferral_does_not_end_the_turn() {
 /// G3. An unpaid debt ends with the ladder.
 #[tokio::test]
 async fn a_debt_that_is_never_paid_ends_with_the_ladder() {
-    let gateway = Made::new().capable(|it| it.edit = Support::No).always(Script::defers(None, secs(60))).start().await;
+    let gateway =
+        GatewaySetup::new().capable(|it| it.edit = Support::No).always(Script::defers(None, secs(60))).start().await;
 
     let turn = gateway.receives(said(&chat("ada"), "approve?")).await;
     gateway.advance(HARD_DEADLINE * 5).await;

@@ -1,8 +1,8 @@
 //! Deferrals by the agent, which is run again when the time that it named has come.
 
-use rejoinder_core::{AgentTurn, Cause, Line, Policy, Rung, Speaker, conformance::scripted::Script};
+use rejoinder_core::{AgentTurn, Cause, HistoryLine, Policy, Rung, Speaker, conformance::scripted::Script};
 
-use crate::gateway::{LATE, Made, SOFT_DEADLINE, TestGateway, chat, policy, said, secs};
+use crate::gateway::{GatewaySetup, LATE, SOFT_DEADLINE, TestGateway, chat, policy, said, secs};
 
 /// A gateway whose agent is stateless: its script follows from its input only.
 async fn stateless() -> TestGateway {
@@ -11,11 +11,11 @@ async fn stateless() -> TestGateway {
         ("later", Some(deferred)) => Script::replies(&format!("As I said: {:?}", deferred.note)),
         (text, deferred) => Script::replies(&format!("{text} {deferred:?}")),
     };
-    Made::new().agent("main", agent).start().await
+    GatewaySetup::new().agent("main", agent).start().await
 }
 
 fn lines(turn: &AgentTurn) -> Vec<(Speaker, &str)> {
-    turn.history.iter().map(|Line { speaker, text, .. }| (*speaker, text.as_str())).collect()
+    turn.history.iter().map(|HistoryLine { speaker, text, .. }| (*speaker, text.as_str())).collect()
 }
 
 /// H3. The run that pays the debt gets the deferral as input.
@@ -61,7 +61,7 @@ async fn a_deferral_is_in_the_transcript_until_the_answer_is() {
 /// D9. Crashes before and during the run that pays.
 #[tokio::test]
 async fn an_agent_is_told_of_its_deferral_after_a_crash_as_well() {
-    let mut gateway = Made::new()
+    let mut gateway = GatewaySetup::new()
         .agent("main", |turn: &AgentTurn| match (turn.attempt, &turn.deferred) {
             (1, _) => Script::defers(None, secs(60)),
             (2, Some(_)) => Script::hangs(),
@@ -83,7 +83,7 @@ async fn an_agent_is_told_of_its_deferral_after_a_crash_as_well() {
 /// The transcript keeps the agent's deferral and the fallback that followed.
 #[tokio::test]
 async fn a_deferral_that_is_not_paid_stays_in_the_transcript_before_the_fallback() {
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .policy(Policy { max_deferrals: 1, ..policy() })
         .agent("main", |turn: &AgentTurn| match &*turn.text {
             "later" => Script::defers(Some("Soon."), secs(60)),
@@ -107,7 +107,7 @@ async fn a_deferral_that_is_not_paid_stays_in_the_transcript_before_the_fallback
 #[tokio::test]
 async fn an_agent_is_not_told_of_another_ones_deferral_as_its_own() {
     let ladder = policy().ladder.with(Cause::Timeout, vec![Rung::Handoff("boss".to_owned())]);
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .policy(Policy { max_deferrals: 1, ladder, ..policy() })
         .always(Script::defers(Some("Soon."), secs(60)))
         .agent("boss", |turn: &AgentTurn| Script::replies(&format!("{:?}", turn.deferred)))
@@ -124,7 +124,7 @@ async fn an_agent_is_not_told_of_another_ones_deferral_as_its_own() {
 /// The gateway's own deferral is neither in the agent's input nor in the transcript.
 #[tokio::test]
 async fn the_gateways_own_deferral_is_not_put_into_the_agents_mouth() {
-    let mut gateway = Made::new()
+    let mut gateway = GatewaySetup::new()
         .agent("main", |turn: &AgentTurn| match (&*turn.text, turn.attempt) {
             ("one", 1) => Script::hangs(),
             _ => Script::replies(&format!("{:?}", turn.deferred)),

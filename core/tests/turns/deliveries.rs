@@ -9,7 +9,7 @@ use rejoinder_core::{
     store::{DeliveryState, TurnStatus},
 };
 
-use crate::gateway::{CUT_OFF, DEFERRAL, Made, TestGateway, chat, policy, said, secs};
+use crate::gateway::{CUT_OFF, DEFERRAL, GatewaySetup, TestGateway, chat, policy, said, secs};
 
 const HOUR: Duration = Duration::from_hours(1);
 
@@ -64,14 +64,14 @@ async fn when_a_channel_is_back_what_waits_on_it_goes_at_once() {
 #[tokio::test]
 async fn what_waits_goes_when_a_poll_succeeds_again() {
     let gateway = TestGateway::with(Script::replies("done")).await;
-    gateway.intake().is_back();
+    gateway.intake().report_recovered();
     gateway.platform.set_down(true);
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(HOUR).await;
     gateway.platform.set_down(false);
     assert!(gateway.visible(&chat("ada")).is_empty());
 
-    gateway.intake().is_back();
+    gateway.intake().report_recovered();
     gateway.settle().await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
@@ -88,7 +88,7 @@ async fn a_platform_that_is_back_again_and_again_is_not_hammered() {
     let before = gateway.dossier(turn).await.attempts.len();
 
     for _ in 0..120 {
-        gateway.intake().is_back();
+        gateway.intake().report_recovered();
         gateway.advance(secs(1)).await;
     }
 
@@ -105,7 +105,7 @@ async fn a_platform_that_is_back_again_and_again_is_not_hammered() {
 async fn an_unknown_send_is_sent_again_until_it_is_known() {
     let gateway = TestGateway::with(Script::replies("done")).await;
     for _ in 0..4 {
-        gateway.platform.next(Fault::LoseRequest);
+        gateway.platform.queue_fault(Fault::LoseRequest);
     }
 
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
@@ -128,7 +128,7 @@ async fn an_unknown_send_is_sent_again_until_it_is_known() {
 #[tokio::test]
 async fn an_unknown_send_is_given_up_when_it_is_too_old() {
     let gateway = TestGateway::with(Script::replies("done")).await;
-    gateway.platform.trouble(|_: &Delivery| Some(Fault::LoseRequest));
+    gateway.platform.choose_faults(|_: &Delivery| Some(Fault::LoseRequest));
 
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(23 * HOUR).await;
@@ -147,7 +147,7 @@ async fn each_part_of_unknown_fate_is_sent_again() {
     let text = ["one", "two", "three", "four"].join(ScriptedChannel::CUT);
     let gateway = TestGateway::with(Script::replies(&text)).await;
     let mut lost = std::collections::HashSet::new();
-    gateway.platform.trouble(move |delivery: &Delivery| match delivery.part().0 {
+    gateway.platform.choose_faults(move |delivery: &Delivery| match delivery.part().0 {
         2 if lost.insert(2) => Some(Fault::LoseResponse),
         4 if lost.insert(4) => Some(Fault::LoseRequest),
         _ => None,
@@ -164,13 +164,13 @@ async fn each_part_of_unknown_fate_is_sent_again() {
 #[tokio::test]
 async fn an_answer_that_is_held_in_the_middle_says_so() {
     let text = ["one", "two", "three"].join(ScriptedChannel::CUT);
-    let mut gateway = Made::new()
+    let mut gateway = GatewaySetup::new()
         .policy(Policy { on_unknown: OnUnknown::Hold, ..policy() })
         .always(Script::replies(&text))
         .start()
         .await;
     gateway.forgive_partial_answers();
-    gateway.platform.trouble(|delivery: &Delivery| (delivery.part() == (2, 3)).then_some(Fault::LoseRequest));
+    gateway.platform.choose_faults(|delivery: &Delivery| (delivery.part() == (2, 3)).then_some(Fault::LoseRequest));
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(HOUR).await;
@@ -183,7 +183,7 @@ async fn an_answer_that_is_held_in_the_middle_says_so() {
 #[tokio::test]
 async fn a_lost_response_ends_in_one_labelled_copy() {
     let gateway = TestGateway::with(Script::replies("done")).await;
-    gateway.platform.next(Fault::LoseResponse);
+    gateway.platform.queue_fault(Fault::LoseResponse);
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(10)).await;
@@ -195,12 +195,12 @@ async fn a_lost_response_ends_in_one_labelled_copy() {
 /// D7: with `on_unknown = Hold`.
 #[tokio::test]
 async fn an_unknown_send_is_held_where_the_operator_wants_that() {
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .policy(Policy { on_unknown: OnUnknown::Hold, ..policy() })
         .always(Script::replies("done"))
         .start()
         .await;
-    gateway.platform.next(Fault::LoseResponse);
+    gateway.platform.queue_fault(Fault::LoseResponse);
 
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(HOUR).await;
@@ -214,9 +214,9 @@ async fn an_unknown_send_is_held_where_the_operator_wants_that() {
 #[tokio::test]
 async fn an_idempotent_platform_is_asked_again_without_a_label() {
     let gateway =
-        Made::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies("done")).start().await;
+        GatewaySetup::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies("done")).start().await;
     for _ in 0..4 {
-        gateway.platform.next(Fault::LoseResponse);
+        gateway.platform.queue_fault(Fault::LoseResponse);
     }
 
     gateway.receives(said(&chat("ada"), "hello")).await;
@@ -233,8 +233,8 @@ async fn a_lost_edit_is_made_again_without_a_label() {
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(20)).await;
     assert_eq!(gateway.visible(&chat("ada")), [DEFERRAL]);
-    gateway.platform.next(Fault::LoseResponse);
-    gateway.platform.next(Fault::LoseRequest);
+    gateway.platform.queue_fault(Fault::LoseResponse);
+    gateway.platform.queue_fault(Fault::LoseRequest);
 
     gateway.advance(secs(60)).await;
 
@@ -248,7 +248,7 @@ async fn a_long_answer_is_sent_in_parts_and_goes_on_where_it_stopped() {
     let text = ["one", "two", "three"].join(ScriptedChannel::CUT);
     let mut gateway = TestGateway::with(Script::replies(&text)).await;
     let mut count = 0;
-    gateway.platform.trouble(move |_| {
+    gateway.platform.choose_faults(move |_| {
         count += 1;
         (count == 2).then_some(Fault::NotSent)
     });
@@ -269,7 +269,7 @@ async fn a_refused_part_ends_the_answer_with_the_ladder() {
     let text = ["one", "two", "three"].join(ScriptedChannel::CUT);
     let gateway = TestGateway::with(Script::replies(&text)).await;
     let mut count = 0;
-    gateway.platform.trouble(move |_| {
+    gateway.platform.choose_faults(move |_| {
         count += 1;
         (count == 2).then_some(Fault::Refuse)
     });
@@ -292,9 +292,9 @@ async fn a_refused_part_ends_the_answer_with_the_ladder() {
 #[tokio::test]
 async fn an_adapter_that_panics_or_hangs_holds_up_nobody_for_long() {
     let gateway =
-        Made::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies("done")).start().await;
-    gateway.platform.next(Fault::Panic);
-    gateway.platform.next(Fault::Hang);
+        GatewaySetup::new().capable(|it| it.resend = Resend::Idempotent).always(Script::replies("done")).start().await;
+    gateway.platform.queue_fault(Fault::Panic);
+    gateway.platform.queue_fault(Fault::Hang);
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(130)).await;
@@ -307,8 +307,8 @@ async fn an_adapter_that_panics_or_hangs_holds_up_nobody_for_long() {
 #[tokio::test]
 async fn every_attempt_is_a_row() {
     let gateway = TestGateway::with(Script::replies("done")).await;
-    gateway.platform.next(Fault::NotSent);
-    gateway.platform.next(Fault::NotSent);
+    gateway.platform.queue_fault(Fault::NotSent);
+    gateway.platform.queue_fault(Fault::NotSent);
 
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(10)).await;
@@ -323,12 +323,12 @@ async fn every_attempt_is_a_row() {
 #[tokio::test]
 async fn one_conversation_in_trouble_holds_up_no_other() {
     let gateway = TestGateway::with(Script::replies("done")).await;
-    gateway.platform.trouble(|delivery| (&*delivery.conversation().chat == "ada").then_some(Fault::NotSent));
+    gateway.platform.choose_faults(|delivery| (&*delivery.conversation().chat == "ada").then_some(Fault::NotSent));
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.receives(said(&chat("bob"), "hello")).await;
     assert_eq!(gateway.visible(&chat("bob")), ["done"]);
-    gateway.platform.calm_down();
+    gateway.platform.clear_faults();
     gateway.advance(secs(900)).await;
 
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
@@ -339,12 +339,12 @@ async fn one_conversation_in_trouble_holds_up_no_other() {
 #[tokio::test]
 async fn a_channel_that_hangs_holds_up_no_other_channel() {
     let other = ChannelId::new("other", "main");
-    let mut made = Made::new().always(Script::replies("done"));
-    made.channels.push((other.clone(), Capabilities { resend: Resend::Idempotent, ..capabilities() }));
-    made.capabilities.resend = Resend::Idempotent;
-    made.seats = 256;
-    let gateway = made.start().await;
-    gateway.platform.trouble(|delivery| (delivery.channel().platform() == "test").then_some(Fault::Hang));
+    let mut setup = GatewaySetup::new().always(Script::replies("done"));
+    setup.channels.push((other.clone(), Capabilities { resend: Resend::Idempotent, ..capabilities() }));
+    setup.capabilities.resend = Resend::Idempotent;
+    setup.slots = 256;
+    let gateway = setup.start().await;
+    gateway.platform.choose_faults(|delivery| (delivery.channel().platform() == "test").then_some(Fault::Hang));
     for number in 0..100 {
         gateway.accepts(said(&chat(&format!("c{number}")), "hello")).await;
     }
@@ -354,7 +354,7 @@ async fn a_channel_that_hangs_holds_up_no_other_channel() {
     gateway.receives(said(&there, "hello")).await;
 
     assert_eq!(gateway.visible(&there), ["done"]);
-    gateway.platform.calm_down();
+    gateway.platform.clear_faults();
     gateway.advance(secs(300)).await;
     gateway.at_rest().await;
 }
@@ -362,20 +362,20 @@ async fn a_channel_that_hangs_holds_up_no_other_channel() {
 /// Copies of an answer whose receipt is the row are retried, and given up without changing the turn.
 #[tokio::test]
 async fn a_copy_that_nobody_takes_leaves_the_answer_alone() {
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .capable(|it| (it.receipts, it.edit) = (Receipts::RowThenCopy, Support::No))
         .always(Script::replies("done"))
         .start()
         .await;
-    gateway.platform.next(Fault::NotSent);
+    gateway.platform.queue_fault(Fault::NotSent);
     let first = gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(10)).await;
     assert_eq!(gateway.visible(&chat("ada")), ["done"]);
     assert_eq!(gateway.status(first).await, TurnStatus::Answered);
 
-    gateway.platform.trouble(|_| Some(Fault::Refuse));
+    gateway.platform.choose_faults(|_| Some(Fault::Refuse));
     let second = gateway.receives(said(&chat("ada"), "again")).await;
-    gateway.platform.trouble(|_| Some(Fault::NotSent));
+    gateway.platform.choose_faults(|_| Some(Fault::NotSent));
     let third = gateway.receives(said(&chat("ada"), "and again")).await;
     gateway.advance(HOUR * 25).await;
 
@@ -390,10 +390,10 @@ async fn a_copy_that_nobody_takes_leaves_the_answer_alone() {
 /// arrived.
 #[tokio::test]
 async fn an_old_answer_whose_last_attempt_was_lost_may_have_been_seen() {
-    let made = Made { delivery_lifetime: Duration::from_millis(500), ..Made::new() };
-    let gateway = made.always(Script::replies("done")).start().await;
+    let setup = GatewaySetup { delivery_lifetime: Duration::from_millis(500), ..GatewaySetup::new() };
+    let gateway = setup.always(Script::replies("done")).start().await;
     for fault in [Fault::NotSent, Fault::NotSent, Fault::LoseResponse] {
-        gateway.platform.next(fault);
+        gateway.platform.queue_fault(fault);
     }
 
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
@@ -411,12 +411,12 @@ async fn an_old_answer_whose_last_attempt_was_lost_may_have_been_seen() {
 #[tokio::test]
 async fn nothing_takes_the_place_of_an_old_answer_that_may_have_been_seen() {
     for (fault, expected) in [(Fault::LoseResponse, vec!["here"]), (Fault::NotSent, vec!["done"])] {
-        let made = Made { delivery_lifetime: Duration::from_millis(500), ..Made::new() };
+        let setup = GatewaySetup { delivery_lifetime: Duration::from_millis(500), ..GatewaySetup::new() };
         let script = Script::replies("done").taking(secs(1)).sending("here").taking(Duration::from_millis(10));
-        let gateway = made.always(script).start().await;
+        let gateway = setup.always(script).start().await;
         let mut count = 0;
         let fault = fault.clone();
-        gateway.platform.trouble(move |_| {
+        gateway.platform.choose_faults(move |_| {
             count += 1;
             match count {
                 1 | 2 => Some(Fault::NotSent),
@@ -449,7 +449,7 @@ async fn a_file_that_is_refused_leaves_the_words() {
         Action::Send { content, .. } => !content.attachments.is_empty(),
         _ => false,
     };
-    gateway.platform.trouble(move |delivery| is_file(delivery).then_some(Fault::Refuse));
+    gateway.platform.choose_faults(move |delivery| is_file(delivery).then_some(Fault::Refuse));
 
     let turn = gateway.receives(said(&chat("ada"), "show me")).await;
 
@@ -465,7 +465,7 @@ async fn a_file_that_is_refused_leaves_the_words() {
 #[tokio::test]
 async fn a_deferral_that_was_tried_in_vain_gives_way_to_the_answer() {
     let gateway = TestGateway::with(Script::replies("done").taking(secs(25))).await;
-    gateway.platform.trouble(|delivery| {
+    gateway.platform.choose_faults(|delivery| {
         (delivery.signal() == Some(rejoinder_core::SignalKind::Deferral)).then_some(Fault::NotSent)
     });
 

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use rejoinder_core::{
     Action, AgentTurn, Capabilities, Delivery, Policy, Resend, Support,
-    conformance::scripted::{Fault, Script, ScriptedChannel, Seen},
+    conformance::scripted::{Fault, Script, ScriptedChannel, SeenDelivery},
     store::TurnStatus,
 };
 
 use crate::gateway::{
-    DEFERRAL, FAILED, HARD_DEADLINE, LATE, Made, SOFT_DEADLINE, TestGateway, ambient, chat, policy, said, secs,
+    DEFERRAL, FAILED, GatewaySetup, HARD_DEADLINE, LATE, SOFT_DEADLINE, TestGateway, ambient, chat, policy, said, secs,
 };
 
 fn showing(it: &mut Capabilities) {
@@ -18,7 +18,7 @@ fn showing(it: &mut Capabilities) {
 }
 
 fn drafts(gateway: &TestGateway) -> Vec<String> {
-    let text = |seen: Seen| match seen.action {
+    let text = |seen: SeenDelivery| match seen.action {
         Action::Draft { text, .. } => Some(text),
         _ => None,
     };
@@ -26,7 +26,7 @@ fn drafts(gateway: &TestGateway) -> Vec<String> {
 }
 
 fn typing(gateway: &TestGateway) -> Vec<bool> {
-    let on = |seen: Seen| match seen.action {
+    let on = |seen: SeenDelivery| match seen.action {
         Action::Typing { on } => Some(on),
         _ => None,
     };
@@ -42,7 +42,7 @@ async fn a_stream_is_shown_as_it_grows() {
         .streaming(" two")
         .streaming(" three")
         .taking(secs(1));
-    let gateway = Made::new().capable(showing).always(script).start().await;
+    let gateway = GatewaySetup::new().capable(showing).always(script).start().await;
 
     gateway.receives(said(&chat("ada"), "count")).await;
     gateway.advance(secs(3)).await;
@@ -63,7 +63,7 @@ async fn a_thought_gives_way_to_what_was_meant_for_the_person() {
         .taking(secs(1))
         .streaming(" of course.")
         .taking(secs(1));
-    let gateway = Made::new().capable(editing).always(script).start().await;
+    let gateway = GatewaySetup::new().capable(editing).always(script).start().await;
 
     gateway.receives(said(&chat("ada"), "is it?")).await;
     gateway.advance(secs(4)).await;
@@ -83,7 +83,7 @@ async fn a_draft_of_which_nothing_is_seen_yet_is_not_shown() {
         .taking(secs(1))
         .streaming("\n\nIt is the moon.")
         .taking(secs(1));
-    let gateway = Made::new().capable(editing).always(script).start().await;
+    let gateway = GatewaySetup::new().capable(editing).always(script).start().await;
 
     gateway.receives(said(&chat("ada"), "why?")).await;
     gateway.advance(secs(4)).await;
@@ -103,7 +103,7 @@ async fn what_was_said_on_the_way_can_be_said_anew() {
         .rewriting("One.")
         .streaming("\n\nTwo.")
         .taking(secs(1));
-    let gateway = Made::new().capable(showing).always(script).start().await;
+    let gateway = GatewaySetup::new().capable(showing).always(script).start().await;
 
     gateway.receives(said(&chat("ada"), "count")).await;
     gateway.advance(secs(4)).await;
@@ -116,13 +116,13 @@ async fn what_was_said_on_the_way_can_be_said_anew() {
 #[tokio::test]
 async fn a_draft_says_which_message_it_answers() {
     let script = Script::replies("one").streaming("one").taking(secs(2));
-    let gateway = Made::new().capable(showing).always(script).start().await;
+    let gateway = GatewaySetup::new().capable(showing).always(script).start().await;
     let event = said(&chat("ada"), "count");
 
     gateway.receives(event.clone()).await;
     gateway.advance(secs(3)).await;
 
-    let reply_to = |seen: Seen| match seen.action {
+    let reply_to = |seen: SeenDelivery| match seen.action {
         Action::Draft { reply_to, .. } => Some(reply_to),
         _ => None,
     };
@@ -141,7 +141,7 @@ async fn no_draft_comes_after_an_agents_own_send() {
         .taking(secs(2))
         .streaming(" and more")
         .taking(secs(2));
-    let gateway = Made::new().capable(showing).always(script).start().await;
+    let gateway = GatewaySetup::new().capable(showing).always(script).start().await;
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(5)).await;
@@ -154,7 +154,7 @@ async fn no_draft_comes_after_an_agents_own_send() {
 #[tokio::test]
 async fn no_draft_comes_after_the_ladders_words() {
     let script = (0..700).fold(Script::hangs(), |script, _| script.streaming("x ").taking(secs(1)));
-    let gateway = Made::new().capable(showing).always(script).start().await;
+    let gateway = GatewaySetup::new().capable(showing).always(script).start().await;
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(HARD_DEADLINE + secs(30)).await;
@@ -166,7 +166,7 @@ async fn no_draft_comes_after_the_ladders_words() {
 /// G1.
 #[tokio::test]
 async fn typing_is_renewed_and_ends_with_the_turn() {
-    let gateway = Made::new().capable(showing).always(Script::replies("done").taking(secs(10))).start().await;
+    let gateway = GatewaySetup::new().capable(showing).always(Script::replies("done").taking(secs(10))).start().await;
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(11)).await;
@@ -182,7 +182,8 @@ async fn the_end_of_typing_is_not_asked_for_where_it_comes_by_itself() {
         showing(it);
         it.typing_ends_by_itself = true;
     };
-    let gateway = Made::new().capable(ends_by_itself).always(Script::replies("done").taking(secs(6))).start().await;
+    let gateway =
+        GatewaySetup::new().capable(ends_by_itself).always(Script::replies("done").taking(secs(6))).start().await;
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(7)).await;
@@ -194,7 +195,7 @@ async fn the_end_of_typing_is_not_asked_for_where_it_comes_by_itself() {
 /// A typing notice or draft that hangs delays the answer and does not lose it.
 #[tokio::test]
 async fn a_hint_that_hangs_does_not_keep_the_answer() {
-    let gateway = Made::new().capable(showing).always(Script::replies("done").taking(secs(1))).start().await;
+    let gateway = GatewaySetup::new().capable(showing).always(Script::replies("done").taking(secs(1))).start().await;
     gateway.platform.hold(true);
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(60)).await;
@@ -212,7 +213,7 @@ fn editing(it: &mut Capabilities) {
 }
 
 async fn drafting(script: Script) -> TestGateway {
-    Made::new().capable(editing).always(script).start().await
+    GatewaySetup::new().capable(editing).always(script).start().await
 }
 
 /// A4, B10, B13. The answer replaces the draft by an edit, without a deletion.
@@ -359,13 +360,13 @@ async fn a_stop_leaves_no_deferral_with_half_an_answer() {
 #[tokio::test]
 async fn a_stop_leaves_no_draft_of_an_earlier_run() {
     let mut gateway =
-        Made::new().capable(editing).always(Script::hangs().streaming("well").taking(secs(3600))).start().await;
+        GatewaySetup::new().capable(editing).always(Script::hangs().streaming("well").taking(secs(3600))).start().await;
     for name in ["bob", "ada"] {
         gateway.receives(said(&chat(name), "hello")).await;
     }
     gateway.advance(secs(1)).await;
     assert_eq!(gateway.visible(&chat("ada")), ["well"]);
-    gateway.set_seats(1);
+    gateway.set_slots(1);
     gateway.restart().await;
     assert_eq!(gateway.agent("main").runs().len(), 3, "there is one slot");
 
@@ -381,7 +382,7 @@ async fn a_stop_leaves_no_draft_of_an_earlier_run() {
 async fn a_draft_that_comes_too_late_is_removed() {
     let script = Script::hangs().taking(secs(59)).streaming("well").taking(secs(3600));
     let patient = Policy { soft_deadline: None, hard_deadline: secs(60), ..policy() };
-    let gateway = Made::new().capable(editing).policy(patient).always(script).start().await;
+    let gateway = GatewaySetup::new().capable(editing).policy(patient).always(script).start().await;
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(58)).await;
     gateway.platform.hold(true);
@@ -400,7 +401,7 @@ async fn what_is_left_over_is_removed_at_every_step() {
     let note = ["a moment", "or two"].join(ScriptedChannel::CUT);
     for number in 1..12 {
         let note = note.clone();
-        let mut gateway = Made::new()
+        let mut gateway = GatewaySetup::new()
             .agent("main", move |turn: &AgentTurn| match turn.attempt {
                 1 => Script::defers(Some(&note), secs(60)),
                 _ => Script::replies("done"),
@@ -424,7 +425,7 @@ async fn what_is_left_over_is_removed_at_every_step() {
 #[tokio::test]
 async fn what_cannot_be_removed_undoes_no_answer() {
     let note = ["a moment", "or two"].join(ScriptedChannel::CUT);
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .agent("main", move |turn: &AgentTurn| match turn.attempt {
             1 => Script::defers(Some(&note), secs(60)),
             _ => Script::replies("done"),
@@ -432,7 +433,7 @@ async fn what_cannot_be_removed_undoes_no_answer() {
         .start()
         .await;
     let refuses = |delivery: &Delivery| matches!(delivery.action(), Action::Delete { .. }).then_some(Fault::Refuse);
-    gateway.platform.trouble(refuses);
+    gateway.platform.choose_faults(refuses);
 
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(120)).await;
@@ -451,7 +452,7 @@ async fn an_answer_whose_draft_is_gone_is_a_message_of_its_own() {
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(1)).await;
     let draft = gateway.platform.posts(&chat("ada")).remove(0);
-    gateway.platform.removes(&draft.id);
+    gateway.platform.delete_post(&draft.id);
 
     gateway.advance(secs(10)).await;
 
@@ -475,8 +476,8 @@ async fn a_draft_whose_response_is_lost_becomes_the_answer() {
         Script::replies("one two").streaming("one").taking(secs(3)),
     ] {
         for fault in [Fault::LoseResponse, Fault::LoseRequest] {
-            let gateway = Made::new().capable(knowing).always(script.clone()).start().await;
-            gateway.platform.next(fault);
+            let gateway = GatewaySetup::new().capable(knowing).always(script.clone()).start().await;
+            gateway.platform.queue_fault(fault);
 
             gateway.receives(said(&chat("ada"), "hello")).await;
             gateway.advance(secs(10)).await;
@@ -492,7 +493,7 @@ async fn a_draft_whose_response_is_lost_becomes_the_answer() {
 async fn an_answer_after_a_draft_of_unknown_fate_has_a_label() {
     let script = Script::replies("one two").streaming("one").taking(secs(3)).streaming(" two").taking(secs(3));
     let gateway = drafting(script).await;
-    gateway.platform.next(Fault::LoseResponse);
+    gateway.platform.queue_fault(Fault::LoseResponse);
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(10)).await;
@@ -505,7 +506,7 @@ async fn an_answer_after_a_draft_of_unknown_fate_has_a_label() {
 #[tokio::test]
 async fn an_answer_after_a_lost_draft_and_a_deferral_has_a_label() {
     let gateway = drafting(Script::replies("done").streaming("do").taking(SOFT_DEADLINE + secs(5))).await;
-    gateway.platform.next(Fault::LoseResponse);
+    gateway.platform.queue_fault(Fault::LoseResponse);
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(SOFT_DEADLINE + secs(10)).await;
@@ -539,8 +540,8 @@ async fn a_crash_at_every_step_of_a_draft_leaves_one_message() {
         // The first write accepts the event.
         for number in 2..16 {
             let script = Script::replies("one two").streaming("one").taking(secs(2)).streaming(" two").taking(secs(2));
-            let made = Made::new().capable(if is_known { knowing } else { editing }).always(script);
-            let mut gateway = made.start().await;
+            let setup = GatewaySetup::new().capable(if is_known { knowing } else { editing }).always(script);
+            let mut gateway = setup.start().await;
             gateway.life.crash_at(number, crate::life::Crash::After);
             gateway.receives(said(&chat("ada"), "hello")).await;
             gateway.advance(secs(10)).await;

@@ -12,12 +12,12 @@ use std::{
 use rejoinder_core::{
     Accepted, Access, Action, AgentName, AgentRuntime, Capabilities, Cause, ChannelAdapter, ChannelId, ChatKind, Clock,
     ConversationRef, Directed, Engine, InboundEvent, Intake, Ladder, OwnerId, Parts, Policies, Policy, Question, Rung,
-    Sender, SenderKind, Settings, SharedClock, SignalKind, Store, TurnId, Via, Words,
+    Sender, SenderKind, Settings, SharedClock, SignalKind, Store, Templates, TurnId, Via,
     conformance::{
         clock::TestClock,
         layered::Layered,
-        refusing::{Refuses, Refusing},
-        scripted::{Platform, Script, ScriptedAgent, ScriptedChannel, Seen, capabilities},
+        rejecting::{RejectingLayer, Rejection},
+        scripted::{Platform, Script, ScriptedAgent, ScriptedChannel, SeenDelivery, capabilities},
     },
     explain::explain,
     store::{Dossier, TurnFilter, TurnStatus, TurnSummary},
@@ -25,7 +25,7 @@ use rejoinder_core::{
 use rejoinder_store::{OpenOptions, SqliteStore};
 use tempfile::TempDir;
 
-use crate::life::{Channelled, Employed, Life, Reached};
+use crate::life::{Life, LifeAgent, LifeChannel, LifeStore};
 
 pub(crate) const SOFT_DEADLINE: Duration = secs(20);
 pub(crate) const HARD_DEADLINE: Duration = secs(600);
@@ -39,7 +39,7 @@ pub(crate) const LATE: &str = "Sorry, that took too long.";
 const QUIET: u32 = 40;
 
 /// How much progress without passing time means that the gateway loops.
-const CIRCLES: u64 = 500_000;
+const MAX_PROGRESS: u64 = 500_000;
 
 pub(crate) const fn secs(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -67,7 +67,7 @@ pub(crate) fn policy() -> Policy {
     Policy { soft_deadline: Some(SOFT_DEADLINE), hard_deadline: HARD_DEADLINE, ladder, ..Policy::default() }
 }
 
-fn words() -> Words {
+fn templates() -> Templates {
     [
         ("deferral", DEFERRAL),
         ("silent", SILENT),
@@ -85,7 +85,7 @@ fn words() -> Words {
         ("resent", "Perhaps you have seen this already."),
     ]
     .into_iter()
-    .fold(Words::default(), |words, (name, text)| words.with_template("", name, text))
+    .fold(Templates::default(), |templates, (name, text)| templates.with_template("", name, text))
     .with_question(
         "what_next",
         Question {
@@ -105,7 +105,7 @@ fn words() -> Words {
 }
 
 /// An owner that runs nothing in these tests, so that to it all runs and attempts are leftovers of others.
-pub(crate) fn nobody() -> OwnerId {
+pub(crate) fn unrelated_owner() -> OwnerId {
     OwnerId::new(rejoinder_core::conformance::clock::START)
 }
 
@@ -139,34 +139,34 @@ pub(crate) fn mention(conversation: &ConversationRef, text: &str) -> InboundEven
 }
 
 /// Makes an agent on a clock.
-type Employing = Box<dyn Fn(SharedClock) -> ScriptedAgent>;
+type MakeAgent = Box<dyn Fn(SharedClock) -> ScriptedAgent>;
 
 /// The configuration of a test gateway.
-pub(crate) struct Made {
+pub(crate) struct GatewaySetup {
     pub(crate) capabilities: Capabilities,
     /// Additional channels on the same platform.
     pub(crate) channels: Vec<(ChannelId, Capabilities)>,
     pub(crate) access: HashMap<ChannelId, Access>,
-    pub(crate) tells_reactions: HashSet<ChannelId>,
+    pub(crate) reaction_channels: HashSet<ChannelId>,
     pub(crate) policies: Policies,
-    pub(crate) seats: usize,
+    pub(crate) slots: usize,
     pub(crate) delivery_lifetime: Duration,
     /// How the store rejects the first message.
-    pub(crate) refuses: Option<Refuses>,
-    pub(crate) agents: Vec<(&'static str, Employing)>,
+    pub(crate) rejection: Option<Rejection>,
+    pub(crate) agents: Vec<(&'static str, MakeAgent)>,
 }
 
-impl Made {
+impl GatewaySetup {
     pub(crate) fn new() -> Self {
         Self {
             capabilities: capabilities(),
             channels: Vec::new(),
             access: HashMap::new(),
-            tells_reactions: HashSet::new(),
+            reaction_channels: HashSet::new(),
             policies: Policies::new(policy()),
-            seats: 64,
+            slots: 64,
             delivery_lifetime: secs(24 * 3600),
-            refuses: None,
+            rejection: None,
             agents: Vec::new(),
         }
     }
@@ -196,8 +196,8 @@ impl Made {
         self
     }
 
-    pub(crate) fn seats(mut self, seats: usize) -> Self {
-        self.seats = seats;
+    pub(crate) fn slots(mut self, slots: usize) -> Self {
+        self.slots = slots;
         self
     }
 
@@ -213,7 +213,7 @@ pub(crate) struct TestGateway {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) life: Arc<Life>,
     /// The store that the gateway uses: with the rejections that a test asks for.
-    reached: Arc<dyn Store>,
+    gateway_store: Arc<dyn Store>,
     agents: HashMap<&'static str, Arc<ScriptedAgent>>,
     channels: Vec<(ChannelId, Capabilities)>,
     settings: Settings,
@@ -234,37 +234,37 @@ impl Drop for TestGateway {
 
 impl TestGateway {
     pub(crate) async fn with(script: Script) -> Self {
-        Made::new().always(script).start().await
+        GatewaySetup::new().always(script).start().await
     }
 
-    async fn start(made: Made) -> Self {
+    async fn start(setup: GatewaySetup) -> Self {
         let clock = TestClock::new();
         let shared: SharedClock = Arc::clone(&clock) as SharedClock;
         let directory = tempfile::tempdir().expect("a directory");
         let options =
             OpenOptions { clock: Arc::clone(&shared), ..OpenOptions::new(directory.path().join("rejoinder.db")) };
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(options).await.expect("the database opens"));
-        let reached = Refusing::perhaps(Arc::clone(&store), made.refuses);
-        let mut channels = made.channels;
-        channels.push((main_channel(), made.capabilities));
+        let gateway_store = RejectingLayer::wrap_if_set(Arc::clone(&store), setup.rejection);
+        let mut channels = setup.channels;
+        channels.push((main_channel(), setup.capabilities));
         let settings = Settings {
             default_agent: AgentName::from("main"),
             channel_agents: HashMap::new(),
-            access: made.access,
-            tells_reactions: made.tells_reactions,
+            access: setup.access,
+            reaction_channels: setup.reaction_channels,
             max_attachment: 1 << 20,
-            policies: made.policies,
-            words: words(),
-            max_concurrent_turns: made.seats,
-            delivery_lifetime: made.delivery_lifetime,
+            policies: setup.policies,
+            templates: templates(),
+            max_concurrent_turns: setup.slots,
+            delivery_lifetime: setup.delivery_lifetime,
             min_attempts: 3,
         };
-        let agents = made.agents.into_iter().map(|(name, make)| (name, Arc::new(make(Arc::clone(&shared))))).collect();
+        let agents = setup.agents.into_iter().map(|(name, make)| (name, Arc::new(make(Arc::clone(&shared))))).collect();
         let mut gateway = Self {
             clock,
             platform: Platform::new(),
             store,
-            reached,
+            gateway_store,
             life: Arc::default(),
             agents,
             channels,
@@ -287,19 +287,19 @@ impl TestGateway {
 
     /// Like [`begin_life`](Self::begin_life), with the given life and without waiting for its first work.
     pub(crate) async fn begin(&mut self, life: Arc<Life>) -> bool {
-        self.life.is_buried().await;
+        self.life.wait_until_idle().await;
         self.life = life;
         let life = &self.life;
         let channels = self.channels.iter().map(|(channel, capabilities)| {
             let channel = ScriptedChannel::new(channel.clone(), Arc::clone(&self.platform), capabilities.clone());
-            Arc::new(Channelled { life: Arc::clone(life), channel: Arc::new(channel) }) as Arc<dyn ChannelAdapter>
+            Arc::new(LifeChannel { life: Arc::clone(life), channel: Arc::new(channel) }) as Arc<dyn ChannelAdapter>
         });
         let agents = self.agents.iter().map(|(name, agent)| {
-            let agent = Employed { life: Arc::clone(life), agent: Arc::clone(agent) as Arc<dyn AgentRuntime> };
+            let agent = LifeAgent { life: Arc::clone(life), agent: Arc::clone(agent) as Arc<dyn AgentRuntime> };
             (AgentName::from(*name), Arc::new(agent) as Arc<dyn AgentRuntime>)
         });
         let parts = Parts {
-            store: Arc::new(Layered { layer: Reached(Arc::clone(life)), store: Arc::clone(&self.reached) }),
+            store: Arc::new(Layered { layer: LifeStore(Arc::clone(life)), store: Arc::clone(&self.gateway_store) }),
             clock: Arc::clone(&self.clock) as SharedClock,
             channels: channels.collect(),
             agents: agents.collect(),
@@ -334,8 +334,8 @@ impl TestGateway {
     }
 
     /// Sets the number of slots, from the next start on.
-    pub(crate) const fn set_seats(&mut self, seats: usize) {
-        self.settings.max_concurrent_turns = seats;
+    pub(crate) const fn set_slots(&mut self, slots: usize) {
+        self.settings.max_concurrent_turns = slots;
     }
 
     /// The explanation of a turn, as the operator reads it.
@@ -409,7 +409,7 @@ impl TestGateway {
                 quiet = 0;
             }
             last = now;
-            assert!(now - started < CIRCLES, "the gateway loops without time passing");
+            assert!(now - started < MAX_PROGRESS, "the gateway loops without time passing");
         }
     }
 
@@ -449,15 +449,21 @@ impl TestGateway {
 
     pub(crate) async fn check_rest(&mut self) {
         self.settle().await;
-        self.life.is_buried().await;
+        self.life.wait_until_idle().await;
         let backlog = self.store.backlog().await.expect("readable");
         let turns = self.turns().await;
         assert_eq!(backlog.absent, 0, "turns wait for absent channels");
         let open: Vec<_> = turns.iter().filter(|turn| turn.ended_at.is_none()).collect();
         assert_eq!((backlog.open, backlog.waiting, backlog.pending_deliveries), (0, 0, 0), "open: {open:#?}");
-        assert!(self.store.runs_left(nobody(), None, 1).await.expect("readable").is_empty(), "a run is in flight");
-        assert!(self.store.attempts_left(nobody()).await.expect("readable").is_empty(), "an attempt has no result");
-        assert_eq!(self.platform.wrongs(), Vec::<String>::new());
+        assert!(
+            self.store.runs_left(unrelated_owner(), None, 1).await.expect("readable").is_empty(),
+            "a run is in flight"
+        );
+        assert!(
+            self.store.attempts_left(unrelated_owner()).await.expect("readable").is_empty(),
+            "an attempt has no result"
+        );
+        assert_eq!(self.platform.violations(), Vec::<String>::new());
         let platform = self.platform.seen();
         for turn in &turns {
             self.check_signals(turn, &platform).await;
@@ -466,18 +472,18 @@ impl TestGateway {
     }
 
     /// Checks that an answered turn has exactly one final signal, and any other turn at most one.
-    async fn check_signals(&self, turn: &TurnSummary, seen: &[Seen]) {
+    async fn check_signals(&self, turn: &TurnSummary, seen: &[SeenDelivery]) {
         let by_row = self.channels.iter().any(|(channel, capabilities)| {
             *channel == turn.conversation.channel && capabilities.receipts != rejoinder_core::Receipts::Platform
         });
-        let is_final = |seen: &&Seen| {
+        let is_final = |seen: &&SeenDelivery| {
             seen.turn == turn.turn_id
                 && matches!(seen.signal, Some(SignalKind::Reply | SignalKind::Reaction))
                 && seen.via != Some(Via::LateAnswer)
                 && seen.part.0 == 1
                 && !seen.labelled
         };
-        let mut finals: Vec<&Seen> = seen.iter().filter(is_final).collect();
+        let mut finals: Vec<&SeenDelivery> = seen.iter().filter(is_final).collect();
         // A repeated edit or reaction shows nothing new.
         let mut known = HashSet::new();
         finals.retain(|seen| matches!(seen.action, Action::Send { .. }) || known.insert(seen.delivery));
@@ -492,8 +498,8 @@ impl TestGateway {
     }
 
     /// Whether the only answer that arrived is labelled: the first copy was lost, or a draft of unknown fate preceded it.
-    fn was_labelled(turn: &TurnSummary, seen: &[Seen]) -> bool {
-        let is_answer = |seen: &&Seen| matches!(seen.signal, Some(SignalKind::Reply | SignalKind::Reaction));
+    fn was_labelled(turn: &TurnSummary, seen: &[SeenDelivery]) -> bool {
+        let is_answer = |seen: &&SeenDelivery| matches!(seen.signal, Some(SignalKind::Reply | SignalKind::Reaction));
         let copies: HashSet<_> = seen
             .iter()
             .filter(|seen| seen.turn == turn.turn_id && seen.labelled)

@@ -49,7 +49,7 @@ impl Life {
     }
 
     /// Waits until its store calls have ended.
-    pub(crate) async fn is_buried(&self) {
+    pub(crate) async fn wait_until_idle(&self) {
         while self.in_flight() > 0 {
             tokio::task::yield_now().await;
         }
@@ -80,7 +80,7 @@ impl Life {
         self.done.load(Ordering::SeqCst)
     }
 
-    async fn go_on(&self) {
+    async fn wait_if_over(&self) {
         if self.is_over() {
             std::future::pending::<()>().await;
         }
@@ -93,7 +93,7 @@ impl Life {
 }
 
 /// The store layer of a life: it counts, delays and ends the calls.
-pub(crate) struct Reached(pub(crate) Arc<Life>);
+pub(crate) struct LifeStore(pub(crate) Arc<Life>);
 
 /// A store call in progress.
 pub(crate) struct Pass {
@@ -103,16 +103,16 @@ pub(crate) struct Pass {
 }
 
 #[async_trait]
-impl Layer for Reached {
+impl Layer for LifeStore {
     type Pass = Pass;
 
-    async fn reads(&self) -> Pass {
-        self.0.go_on().await;
+    async fn before_read(&self) -> Pass {
+        self.0.wait_if_over().await;
         Pass { _in_flight: self.0.begin(), is_last: false }
     }
 
-    async fn writes(&self) -> Result<Pass, StoreError> {
-        self.0.go_on().await;
+    async fn before_write(&self) -> Result<Pass, StoreError> {
+        self.0.wait_if_over().await;
         if self.0.store_is_down.load(Ordering::SeqCst) {
             let _begun = self.0.begin();
             return Err(StoreError::Unavailable("the disk is full".to_owned()));
@@ -122,30 +122,30 @@ impl Layer for Reached {
         let crash = crash.filter(|(at, _)| *at == number).map(|(_, crash)| crash);
         if crash == Some(Crash::Before) {
             self.0.kill();
-            self.0.go_on().await;
+            self.0.wait_if_over().await;
         }
         Ok(Pass { _in_flight: self.0.begin(), is_last: crash == Some(Crash::After) })
     }
 
-    async fn leave<T: Send>(&self, pass: Pass, call: impl Future<Output = T> + Send) -> T {
+    async fn finish<T: Send>(&self, pass: Pass, call: impl Future<Output = T> + Send) -> T {
         let result = call.await;
         if pass.is_last {
             self.0.kill();
         }
         drop(pass);
-        self.0.go_on().await;
+        self.0.wait_if_over().await;
         result
     }
 }
 
 /// A channel whose calls stop when the life ends.
-pub(crate) struct Channelled {
+pub(crate) struct LifeChannel {
     pub(crate) life: Arc<Life>,
     pub(crate) channel: Arc<dyn ChannelAdapter>,
 }
 
 #[async_trait]
-impl ChannelAdapter for Channelled {
+impl ChannelAdapter for LifeChannel {
     fn channel(&self) -> &ChannelId {
         self.channel.channel()
     }
@@ -165,25 +165,25 @@ impl ChannelAdapter for Channelled {
         self.channel.run(intake, shutdown).await
     }
     async fn deliver(&self, delivery: &Delivery) -> Result<Receipt, DeliveryError> {
-        self.life.go_on().await;
+        self.life.wait_if_over().await;
         let result = tokio::select! {
             result = self.channel.deliver(delivery) => result,
             () = self.life.dead.cancelled() => std::future::pending().await,
         };
         self.life.done.fetch_add(1, Ordering::SeqCst);
-        self.life.go_on().await;
+        self.life.wait_if_over().await;
         result
     }
 }
 
 /// An agent whose runs stop when the life ends.
-pub(crate) struct Employed {
+pub(crate) struct LifeAgent {
     pub(crate) life: Arc<Life>,
     pub(crate) agent: Arc<dyn AgentRuntime>,
 }
 
 #[async_trait]
-impl AgentRuntime for Employed {
+impl AgentRuntime for LifeAgent {
     fn describe(&self) -> String {
         self.agent.describe()
     }
@@ -191,10 +191,10 @@ impl AgentRuntime for Employed {
         self.agent.history()
     }
     async fn run(&self, turn: AgentTurn, events: RunEvents, cancel: CancellationToken) -> Result<Outcome, AgentError> {
-        self.life.go_on().await;
+        self.life.wait_if_over().await;
         let result = self.agent.run(turn, events, cancel).await;
         self.life.done.fetch_add(1, Ordering::SeqCst);
-        self.life.go_on().await;
+        self.life.wait_if_over().await;
         result
     }
 }

@@ -7,7 +7,7 @@ use rejoinder_core::{
     conformance::scripted::{Fault, Script},
 };
 
-use crate::gateway::{Made, TestGateway, chat, said, secs};
+use crate::gateway::{GatewaySetup, TestGateway, chat, said, secs};
 
 fn limit(seconds: u64, scope: Scope) -> Fault {
     Fault::Limit { retry_after: secs(seconds), scope }
@@ -17,7 +17,7 @@ fn limit(seconds: u64, scope: Scope) -> Fault {
 #[tokio::test]
 async fn a_limit_on_one_chat_blocks_that_chat_alone_and_costs_no_attempt() {
     let gateway = TestGateway::with(Script::replies("done")).await;
-    gateway.platform.next(limit(30, Scope::Conversation));
+    gateway.platform.queue_fault(limit(30, Scope::Conversation));
     let limited = gateway.receives(said(&chat("ada"), "hello")).await;
 
     gateway.receives(said(&chat("bob"), "hello")).await;
@@ -37,7 +37,7 @@ async fn a_limit_on_one_chat_blocks_that_chat_alone_and_costs_no_attempt() {
 #[tokio::test]
 async fn a_limit_on_the_account_blocks_every_chat_of_it() {
     let gateway = TestGateway::with(Script::replies("done")).await;
-    gateway.platform.next(limit(30, Scope::Account));
+    gateway.platform.queue_fault(limit(30, Scope::Account));
     gateway.receives(said(&chat("ada"), "hello")).await;
 
     gateway.receives(said(&chat("bob"), "hello")).await;
@@ -54,7 +54,7 @@ async fn a_limit_on_the_account_blocks_every_chat_of_it() {
 #[tokio::test]
 async fn a_restart_does_not_forget_a_limit() {
     let mut gateway = TestGateway::with(Script::replies("done")).await;
-    gateway.platform.next(limit(60, Scope::Account));
+    gateway.platform.queue_fault(limit(60, Scope::Account));
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.receives(said(&chat("bob"), "hello")).await;
 
@@ -75,9 +75,9 @@ async fn a_restart_does_not_forget_a_limit() {
 async fn limits_in_a_row_are_all_waited_out() {
     let gateway = TestGateway::with(Script::replies("done")).await;
     for _ in 0..3 {
-        gateway.platform.next(limit(5, Scope::Conversation));
+        gateway.platform.queue_fault(limit(5, Scope::Conversation));
     }
-    gateway.platform.next(Fault::NotSent);
+    gateway.platform.queue_fault(Fault::NotSent);
 
     let turn = gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.advance(secs(30)).await;
@@ -91,7 +91,7 @@ async fn limits_in_a_row_are_all_waited_out() {
 #[tokio::test]
 async fn refused_credentials_pause_the_channel() {
     let gateway = TestGateway::with(Script::replies("done")).await;
-    gateway.platform.next(Fault::Unauthorized);
+    gateway.platform.queue_fault(Fault::Unauthorized);
 
     gateway.receives(said(&chat("ada"), "hello")).await;
     gateway.receives(said(&chat("bob"), "hello")).await;
@@ -106,7 +106,7 @@ async fn refused_credentials_pause_the_channel() {
 /// The conversations share the account's rate; answers are sent as it refills.
 #[tokio::test]
 async fn a_burst_of_answers_goes_out_at_the_accounts_rate() {
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .capable(|it| it.account_rate = Some(Rate { per: secs(1), burst: 2 }))
         .always(Script::replies("done"))
         .start()
@@ -127,7 +127,7 @@ async fn a_burst_of_answers_goes_out_at_the_accounts_rate() {
 /// P0: half of the rate is reserved for final signals.
 #[tokio::test]
 async fn drafts_and_typing_leave_half_of_the_budget_to_answers() {
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .capable(|it| {
             it.account_rate = Some(Rate { per: secs(3600), burst: 4 });
             (it.drafts, it.draft_interval) = (Support::Full, Duration::from_millis(100));

@@ -6,7 +6,7 @@ use rejoinder_core::{
     store::TurnStatus,
 };
 
-use crate::gateway::{DEFERRAL, Made, SOFT_DEADLINE, TestGateway, chat, mention, secs};
+use crate::gateway::{DEFERRAL, GatewaySetup, SOFT_DEADLINE, TestGateway, chat, mention, secs};
 
 fn old() -> ConversationRef {
     chat("old")
@@ -18,7 +18,7 @@ fn new() -> ConversationRef {
 
 /// Moves the chat on the platform and notifies the gateway.
 async fn moves(gateway: &TestGateway) {
-    gateway.platform.moves(&old(), "new");
+    gateway.platform.move_chat(&old(), "new");
     is_told(gateway).await;
 }
 
@@ -32,7 +32,7 @@ async fn is_told(gateway: &TestGateway) {
 /// A gateway whose agent replies with the turn's text after 5 s.
 async fn echo() -> TestGateway {
     let echo = |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(5));
-    Made::new().agent("main", echo).start().await
+    GatewaySetup::new().agent("main", echo).start().await
 }
 
 /// L2, B11. Running and waiting turns are answered in the new chat, in order, and are in its history.
@@ -75,7 +75,7 @@ async fn the_new_chat_does_not_overtake_the_old_one() {
 async fn an_answer_that_finds_its_chat_moved_follows_it_at_once() {
     let gateway = echo().await;
     let turn = gateway.receives(mention(&old(), "one")).await;
-    gateway.platform.moves(&old(), "new");
+    gateway.platform.move_chat(&old(), "new");
 
     gateway.advance(secs(5)).await;
 
@@ -96,7 +96,7 @@ async fn an_answer_that_finds_its_chat_moved_follows_it_at_once() {
 #[tokio::test]
 async fn an_answer_that_was_on_its_way_is_tried_again_in_the_new_chat() {
     let gateway = echo().await;
-    gateway.platform.next(Fault::NotSent);
+    gateway.platform.queue_fault(Fault::NotSent);
     gateway.platform.hold(true);
     gateway.receives(mention(&old(), "one")).await;
     gateway.advance(secs(5)).await;
@@ -114,7 +114,7 @@ async fn an_answer_that_was_on_its_way_is_tried_again_in_the_new_chat() {
 async fn an_answer_that_waits_for_its_next_try_moves_along() {
     let gateway = echo().await;
     for _ in 0..4 {
-        gateway.platform.next(Fault::NotSent);
+        gateway.platform.queue_fault(Fault::NotSent);
     }
     gateway.receives(mention(&old(), "one")).await;
     gateway.advance(secs(6)).await;
@@ -129,7 +129,7 @@ async fn an_answer_that_waits_for_its_next_try_moves_along() {
 /// A message in the old chat cannot be edited any more, so the answer is a new message.
 #[tokio::test]
 async fn a_deferral_that_stayed_behind_is_paid_in_the_new_chat() {
-    let gateway = Made::new().always(Script::replies("done").taking(SOFT_DEADLINE + secs(5))).start().await;
+    let gateway = GatewaySetup::new().always(Script::replies("done").taking(SOFT_DEADLINE + secs(5))).start().await;
     gateway.receives(mention(&old(), "one")).await;
     gateway.advance(SOFT_DEADLINE).await;
 
@@ -148,7 +148,7 @@ async fn two_conversations_that_turn_out_to_be_one_go_on_as_the_older() {
     for text in ["one", "two", "three"] {
         gateway.receives(mention(&old(), text)).await;
     }
-    gateway.platform.moves(&old(), "new");
+    gateway.platform.move_chat(&old(), "new");
     for text in ["four", "five"] {
         gateway.receives(mention(&new(), text)).await;
     }
@@ -213,8 +213,8 @@ async fn what_comes_late_under_the_old_id_is_answered_in_the_new_chat() {
 /// D18. A stop reaches a run that began under the old id.
 #[tokio::test]
 async fn a_stop_in_the_new_chat_ends_what_began_in_the_old_one() {
-    let gateway = Made::new()
-        .seats(1)
+    let gateway = GatewaySetup::new()
+        .slots(1)
         .agent("main", |turn: &AgentTurn| match &*turn.text {
             "stuck" => Script::hangs(),
             _ => Script::replies("fine"),
@@ -240,7 +240,7 @@ async fn a_move_survives_a_restart() {
         let mut gateway = echo().await;
         gateway.receives(mention(&old(), "one")).await;
         gateway.receives(mention(&old(), "two")).await;
-        gateway.platform.moves(&old(), "new");
+        gateway.platform.move_chat(&old(), "new");
         gateway.life.crash_at(number, crate::life::Crash::Before);
         gateway.advance(secs(5)).await;
 

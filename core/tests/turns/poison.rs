@@ -3,18 +3,18 @@
 use rejoinder_core::{
     Accepted, AgentTurn, InboundEvent, IntakeError, StoreError,
     conformance::{
-        refusing::Refuses,
+        rejecting::Rejection,
         scripted::{Script, ScriptedAgent},
     },
     store::{NewEvent, Stored},
 };
 
-use crate::gateway::{Made, TestGateway, chat, main_channel, said};
+use crate::gateway::{GatewaySetup, TestGateway, chat, main_channel, said};
 
-async fn refusing(refuses: Refuses) -> TestGateway {
-    let mut made = Made::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.text));
-    made.refuses = Some(refuses);
-    made.start().await
+async fn rejecting(rejection: Rejection) -> TestGateway {
+    let mut setup = GatewaySetup::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.text));
+    setup.rejection = Some(rejection);
+    setup.start().await
 }
 
 fn texts(agent: &ScriptedAgent) -> Vec<String> {
@@ -34,8 +34,8 @@ async fn known(gateway: &TestGateway, event: &InboundEvent) -> Option<String> {
 /// E3. The other events of the batch are answered in order, the cursor moves, and the event's key is stored.
 #[tokio::test]
 async fn a_poison_event_costs_those_that_came_with_it_nothing() {
-    for refuses in [Refuses::Words, Refuses::Payload, Refuses::Panics] {
-        let gateway = refusing(refuses).await;
+    for rejection in [Rejection::Text, Rejection::Payload, Rejection::Panic] {
+        let gateway = rejecting(rejection).await;
         let poison = said(&chat("ada"), "poison");
         let batch =
             vec![poison.clone(), said(&chat("ada"), "one"), said(&chat("bob"), "two"), said(&chat("ada"), "three")];
@@ -60,7 +60,7 @@ async fn a_poison_event_costs_those_that_came_with_it_nothing() {
 /// An event that cannot be stored in any form is skipped.
 #[tokio::test]
 async fn what_cannot_even_be_noted_is_passed_over() {
-    let gateway = refusing(Refuses::Everything).await;
+    let gateway = rejecting(Rejection::Everything).await;
     let poison = said(&chat("ada"), "poison");
     let batch = vec![poison.clone(), said(&chat("ada"), "one")];
 
@@ -77,7 +77,7 @@ async fn what_cannot_even_be_noted_is_passed_over() {
 /// A store that cannot write at all gives a transient error, so the platform sends the event again.
 #[tokio::test]
 async fn a_store_that_takes_nothing_at_all_makes_nothing_a_poison_event() {
-    let gateway = refusing(Refuses::EveryEvent).await;
+    let gateway = rejecting(Rejection::EveryEvent).await;
 
     let refused = gateway.intake().accept(said(&chat("ada"), "one")).await;
 

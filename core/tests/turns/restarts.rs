@@ -2,7 +2,7 @@
 
 use rejoinder_core::{AgentTurn, IntakeError, Policy, Support, conformance::scripted::Script};
 
-use crate::gateway::{DEFERRAL, HARD_DEADLINE, Made, SOFT_DEADLINE, TestGateway, chat, policy, said, secs};
+use crate::gateway::{DEFERRAL, GatewaySetup, HARD_DEADLINE, SOFT_DEADLINE, TestGateway, chat, policy, said, secs};
 
 fn echo(turn: &AgentTurn) -> Script {
     Script::replies(&turn.text).taking(secs(1))
@@ -11,7 +11,7 @@ fn echo(turn: &AgentTurn) -> Script {
 /// D1, D9. Running and waiting turns are answered in order.
 #[tokio::test]
 async fn what_ran_and_what_waited_is_answered_in_its_order() {
-    let mut gateway = Made::new().agent("main", echo).start().await;
+    let mut gateway = GatewaySetup::new().agent("main", echo).start().await;
     for text in ["one", "two", "three"] {
         gateway.receives(said(&chat("ada"), text)).await;
     }
@@ -31,7 +31,7 @@ async fn what_ran_and_what_waited_is_answered_in_its_order() {
 async fn nobody_overtakes_the_backlog_right_after_a_start() {
     // No deferrals: an answer would be at the place of its deferral, out of order.
     let patient = Policy { soft_deadline: None, ..policy() };
-    let mut gateway = Made::new().seats(1).policy(patient).agent("main", echo).start().await;
+    let mut gateway = GatewaySetup::new().slots(1).policy(patient).agent("main", echo).start().await;
     for number in 0..20 {
         gateway.receives(said(&chat(&format!("c{}", number % 4)), &format!("{number}"))).await;
     }
@@ -51,7 +51,7 @@ async fn nobody_overtakes_the_backlog_right_after_a_start() {
 
 #[tokio::test]
 async fn a_debt_survives_a_restart() {
-    let mut gateway = Made::new()
+    let mut gateway = GatewaySetup::new()
         .capable(|it| it.edit = Support::No)
         .agent("main", |turn: &AgentTurn| match turn.attempt {
             1 => Script::hangs(),
@@ -72,7 +72,7 @@ async fn a_debt_survives_a_restart() {
 #[tokio::test]
 async fn a_soft_stop_lets_running_turns_end_and_keeps_the_rest() {
     let mut gateway =
-        Made::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(5))).start().await;
+        GatewaySetup::new().agent("main", |turn: &AgentTurn| Script::replies(&turn.text).taking(secs(5))).start().await;
     gateway.receives(said(&chat("ada"), "one")).await;
     gateway.receives(said(&chat("ada"), "two")).await;
     let intake = gateway.intake();
@@ -105,7 +105,7 @@ async fn a_stop_ends_when_its_time_is_over() {
 /// D11, D13. Runs that a clean stop has interrupted do not count towards `max_runs`; crashed runs do.
 #[tokio::test]
 async fn runs_that_a_stop_cut_off_do_not_count() {
-    let mut gateway = Made::new()
+    let mut gateway = GatewaySetup::new()
         .agent("main", |turn: &AgentTurn| match turn.attempt {
             0..6 => Script::hangs(),
             _ => Script::replies("done"),

@@ -6,10 +6,10 @@ use rejoinder_core::{
     store::{Shown, TurnStatus},
 };
 
-use crate::gateway::{DEFERRAL, Made, SOFT_DEADLINE, TestGateway, chat, said, secs};
+use crate::gateway::{DEFERRAL, GatewaySetup, SOFT_DEADLINE, TestGateway, chat, said, secs};
 
 async fn rows(script: Script) -> TestGateway {
-    Made::new().capable(|it| it.receipts = Receipts::Row).always(script).start().await
+    GatewaySetup::new().capable(|it| it.receipts = Receipts::Row).always(script).start().await
 }
 
 fn text(shown: Option<&Shown>) -> Option<&str> {

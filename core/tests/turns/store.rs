@@ -2,7 +2,7 @@
 
 use rejoinder_core::{AgentTurn, IntakeError, StoreError, conformance::scripted::Script};
 
-use crate::gateway::{DEFERRAL, Made, SOFT_DEADLINE, TestGateway, chat, said, secs};
+use crate::gateway::{DEFERRAL, GatewaySetup, SOFT_DEADLINE, TestGateway, chat, said, secs};
 
 /// E3. An event that cannot be stored is rejected; accepted turns are not lost.
 #[tokio::test]
@@ -48,7 +48,7 @@ async fn a_receipt_that_cannot_be_stored_is_not_lost() {
 /// A10. Deadlines that pass meanwhile take effect when the store can write again.
 #[tokio::test]
 async fn deadlines_that_passed_meanwhile_are_kept_afterwards() {
-    let gateway = Made::new()
+    let gateway = GatewaySetup::new()
         .agent("main", |turn: &AgentTurn| Script::replies(&turn.text).taking(SOFT_DEADLINE * 3))
         .start()
         .await;

@@ -2,7 +2,7 @@
 //!
 //! It changes nothing, sends no message, fetches no update from a platform and gives no turn to an agent, so it can run
 //! beside a gateway. The checks of platforms and agents are in `platforms/` and `agents/`. To add another check, write a
-//! function that returns findings in a file of `doctor/`, and call it in `look`.
+//! function that returns findings in a file of `doctor/`, and call it in `run_checks`.
 
 mod data;
 mod gateway;
@@ -25,7 +25,7 @@ use crate::{
         finding::{Finding, Verdict},
         output,
     },
-    platforms::{self, Patient},
+    platforms::{self, CheckContext},
     wiring,
 };
 
@@ -106,12 +106,12 @@ impl Doctor {
         let mut report = Report { is_for_programs: self.json, findings: Vec::new() };
         match global.load() {
             Ok(loaded) => {
-                report.add(settings::look(&loaded, &data_dir))?;
-                look(&loaded.config, &data_dir, &mut report).await?;
+                report.add(settings::check(&loaded, &data_dir))?;
+                run_checks(&loaded.config, &data_dir, &mut report).await?;
             }
             Err(Failure::Config(errors)) => {
                 report.add(settings::problems(&errors))?;
-                look_without(global, &data_dir, &mut report).await?;
+                run_checks_without_config(global, &data_dir, &mut report).await?;
             }
             Err(failure) => return Err(failure),
         }
@@ -120,20 +120,20 @@ impl Doctor {
 }
 
 /// Runs all checks at once, and reports their findings in a fixed order.
-async fn look(config: &Config, data_dir: &Path, report: &mut Report) -> Result<(), Failure> {
+async fn run_checks(config: &Config, data_dir: &Path, report: &mut Report) -> Result<(), Failure> {
     let http = client::http_client().context("cannot create the HTTP client")?;
     let database = Database::of(wiring::database(config, data_dir));
     let is_held = database.is_held();
     let mut checks: FuturesOrdered<BoxFuture<'_, Vec<Finding>>> = FuturesOrdered::new();
-    checks.push_back(async { data::look(data_dir, &database).await }.boxed());
-    checks.push_back(gateway::look(wiring::listen(config), is_held).boxed());
+    checks.push_back(async { data::check(data_dir, &database).await }.boxed());
+    checks.push_back(gateway::check(wiring::listen(config), is_held).boxed());
     for (name, agent) in &config.agents {
         let is_default = *name == config.routing.default_agent;
-        checks.push_back(agents::kind_of(agent).checkup(name, agent, is_default, &http));
+        checks.push_back(agents::factory_of(agent).check(name, agent, is_default, &http));
     }
-    let patient = Patient { config, data_dir, http: &http, is_running: is_held };
-    for checkup in platforms::by_name().flat_map(|platform| platform.checkups(patient)) {
-        checks.push_back(checkup);
+    let context = CheckContext { config, data_dir, http: &http, is_running: is_held };
+    for check in platforms::by_name().flat_map(|platform| platform.checks(context)) {
+        checks.push_back(check);
     }
     while let Some(findings) = checks.next().await {
         report.add(findings)?;
@@ -142,8 +142,8 @@ async fn look(config: &Config, data_dir: &Path, report: &mut Report) -> Result<(
 }
 
 /// The checks that do not need a valid configuration.
-async fn look_without(global: &Global, data_dir: &Path, report: &mut Report) -> Result<(), Failure> {
+async fn run_checks_without_config(global: &Global, data_dir: &Path, report: &mut Report) -> Result<(), Failure> {
     let Ok(store) = rejoinder_config::load_store(&global.options()?) else { return Ok(()) };
     let database = Database::of(store.url.path(data_dir));
-    report.add(data::look(data_dir, &database).await)
+    report.add(data::check(data_dir, &database).await)
 }

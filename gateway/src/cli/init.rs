@@ -14,12 +14,12 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use clap::{ArgMatches, Args, FromArgMatches, ValueEnum};
-use rejoinder_agents::{Found, Origin, Places, find_local};
+use rejoinder_agents::{FoundServer, Origin, ServerCandidates, find_local};
 use secrecy::SecretString;
 use url::Url;
 
 #[cfg(test)]
-pub(crate) use self::script::{Script, nowhere, read};
+pub(crate) use self::script::{Script, load_section, unused_url};
 use super::Global;
 use crate::{
     client,
@@ -40,7 +40,7 @@ const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 pub(super) struct Init {
     /// Kind of agent; if not given, init asks on a terminal
     #[arg(long, value_enum)]
-    agent: Option<Kind>,
+    agent: Option<AgentKindArg>,
     /// The agent's API, including /v1 if the server uses it
     #[arg(long, value_name = "URL", required_if_eq("agent", "openai"))]
     base_url: Option<Url>,
@@ -51,7 +51,7 @@ pub(super) struct Init {
     #[arg(long, value_name = "NAME")]
     api_key_env: Option<String>,
     #[command(flatten)]
-    accounts: Options,
+    accounts: AccountArgs,
     /// Ask nothing: use the first agent that is found, or the front desk
     #[arg(long, short)]
     yes: bool,
@@ -86,9 +86,9 @@ fn setups(
 
 /// The options of the accounts. The platforms define them.
 #[derive(Clone, Debug)]
-struct Options(ArgMatches);
+struct AccountArgs(ArgMatches);
 
-impl FromArgMatches for Options {
+impl FromArgMatches for AccountArgs {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         Ok(Self(matches.clone()))
     }
@@ -99,7 +99,7 @@ impl FromArgMatches for Options {
     }
 }
 
-impl Args for Options {
+impl Args for AccountArgs {
     fn augment_args(command: clap::Command) -> clap::Command {
         setups(platforms::by_name()).fold(command, |command, (platform, setup)| {
             command.args(setup.options().into_iter().map(|option| option.help_heading(platform.name())))
@@ -112,7 +112,7 @@ impl Args for Options {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Kind {
+enum AgentKindArg {
     /// Built in: answers by itself, without a model
     FrontDesk,
     /// Any server with the Chat Completions API
@@ -121,7 +121,7 @@ enum Kind {
 
 /// The chosen agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Choice {
+enum AgentChoice {
     FrontDesk,
     OpenAi { base_url: Url, model: String, api_key_env: Option<String> },
 }
@@ -130,32 +130,32 @@ impl Init {
     pub(super) async fn perform(&self, global: &Global) -> Result<(), Failure> {
         let path = global.config.clone().unwrap_or_else(|| PathBuf::from("rejoinder.toml"));
         if path.exists() && !self.force {
-            return Err(already_there(&path).into());
+            return Err(already_exists(&path).into());
         }
         let (mut accounts, mut missing) = (Vec::new(), Vec::new());
         for (_, setup) in setups(platforms::all()) {
-            match setup.given(&self.accounts.0).await? {
+            match setup.account_from_options(&self.accounts.0).await? {
                 Some(account) => accounts.push(account),
                 None => missing.push(setup),
             }
         }
-        let (choice, asked) = self.choose(global, &missing).await?;
-        accounts.extend(asked);
+        let (choice, chosen) = self.choose(global, &missing).await?;
+        accounts.extend(chosen);
         let sections: String = accounts.iter().map(|account| account.section.as_str()).collect();
         let text = configuration(&choice, &sections)?;
         for secret in accounts.iter().flat_map(|account| &account.secrets) {
-            secret.keep()?;
+            secret.write()?;
         }
         write(&path, &text, self.force)?;
-        output::print(farewell(&path, &choice, &accounts))
+        output::print(closing_text(&path, &choice, &accounts))
     }
 
     /// The agent and, when it may ask on a terminal, accounts of the `missing` platforms: those for which the command line
     /// names none.
-    async fn choose(&self, global: &Global, missing: &[&dyn Setup]) -> Result<(Choice, Vec<Account>), Failure> {
+    async fn choose(&self, global: &Global, missing: &[&dyn Setup]) -> Result<(AgentChoice, Vec<Account>), Failure> {
         match self.agent {
-            Some(Kind::FrontDesk) => return Ok((Choice::FrontDesk, Vec::new())),
-            Some(Kind::Openai) => return Ok((self.openai()?, Vec::new())),
+            Some(AgentKindArg::FrontDesk) => return Ok((AgentChoice::FrontDesk, Vec::new())),
+            Some(AgentKindArg::Openai) => return Ok((self.openai()?, Vec::new())),
             None if self.base_url.is_some() || self.model.is_some() => return Ok((self.openai()?, Vec::new())),
             None => {}
         }
@@ -164,9 +164,9 @@ impl Init {
             let what = "this is not a terminal, so init cannot ask: pass --yes, or --agent with its options";
             return Err(Failure::Usage(what.to_owned()));
         }
-        let found = look().await?;
+        let found = find_agents().await?;
         if !is_asked {
-            return Ok((first_of(&found), Vec::new()));
+            return Ok((first_with_model(&found), Vec::new()));
         }
         let mut terminal = Terminal;
         let choice = Interview { found: &found }.conduct(&mut terminal)?;
@@ -177,9 +177,9 @@ impl Init {
         Ok((choice, accounts))
     }
 
-    fn openai(&self) -> Result<Choice, Failure> {
+    fn openai(&self) -> Result<AgentChoice, Failure> {
         match (&self.base_url, &self.model) {
-            (Some(base_url), Some(model)) => Ok(Choice::OpenAi {
+            (Some(base_url), Some(model)) => Ok(AgentChoice::OpenAi {
                 base_url: base_url.clone(),
                 model: model.clone(),
                 api_key_env: self.api_key_env.clone(),
@@ -189,40 +189,44 @@ impl Init {
     }
 }
 
-fn already_there(path: &Path) -> anyhow::Error {
+fn already_exists(path: &Path) -> anyhow::Error {
     anyhow!("{} already exists: see `rejoinder config show`, or overwrite it with --force", path.display())
 }
 
-/// Looks for agents in the usual places. Takes about a second.
-async fn look() -> Result<Vec<Found>, Failure> {
+/// IdFormat for agents in the usual places. Takes about a second.
+async fn find_agents() -> Result<Vec<FoundServer>, Failure> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
     let environment = variable("OPENAI_BASE_URL")
         .map(|url| url.trim().parse::<Url>().with_context(|| format!("OPENAI_BASE_URL is not a URL: {url}")))
         .transpose()?;
-    let places = Places { environment, api_key: variable(KEY_VARIABLE).map(SecretString::from), ..Places::default() };
+    let candidates = ServerCandidates {
+        environment,
+        api_key: variable(KEY_VARIABLE).map(SecretString::from),
+        ..ServerCandidates::default()
+    };
     let http = client::http_client().context("cannot look for agents")?;
-    Ok(find_local(&http, &places).await)
+    Ok(find_local(&http, &candidates).await)
 }
 
 /// The choice without asking: the first model of the first server that lists any, else the front desk.
-fn first_of(found: &[Found]) -> Choice {
+fn first_with_model(found: &[FoundServer]) -> AgentChoice {
     let with_model = found.iter().find_map(|found| Some((found, found.models.first()?)));
-    with_model.map_or(Choice::FrontDesk, |(found, model)| choice(found, model.clone()))
+    with_model.map_or(AgentChoice::FrontDesk, |(found, model)| choice(found, model.clone()))
 }
 
-fn choice(found: &Found, model: String) -> Choice {
+fn choice(found: &FoundServer, model: String) -> AgentChoice {
     let has_key = std::env::var_os(KEY_VARIABLE).is_some_and(|key| !key.is_empty());
     let api_key_env = (found.origin == Origin::Environment && has_key).then(|| KEY_VARIABLE.to_owned());
-    Choice::OpenAi { base_url: found.base_url.clone(), model, api_key_env }
+    AgentChoice::OpenAi { base_url: found.base_url.clone(), model, api_key_env }
 }
 
 /// Asks for the agent on a terminal.
 struct Interview<'a> {
-    found: &'a [Found],
+    found: &'a [FoundServer],
 }
 
 impl Interview<'_> {
-    fn conduct(&self, terminal: &mut dyn Ask) -> Result<Choice, Failure> {
+    fn conduct(&self, terminal: &mut dyn Ask) -> Result<AgentChoice, Failure> {
         let mut options: Vec<String> = self.found.iter().map(describe).collect();
         options.push("another server with the Chat Completions API (OpenAI-compatible)".to_owned());
         options.push("no agent yet: the built-in front desk answers".to_owned());
@@ -235,7 +239,7 @@ impl Interview<'_> {
             return Ok(choice(found, model));
         }
         if picked == self.found.len() + 1 {
-            return Ok(Choice::FrontDesk);
+            return Ok(AgentChoice::FrontDesk);
         }
         let base_url = loop {
             match terminal.line("Where is its API? (for example http://127.0.0.1:8000/v1)")?.parse::<Url>() {
@@ -245,11 +249,11 @@ impl Interview<'_> {
         };
         let model = terminal.line("Which model?")?;
         let name = terminal.line_or_nothing("Which environment variable holds its API key? (empty: none needed)")?;
-        Ok(Choice::OpenAi { base_url, model, api_key_env: Some(name).filter(|name| !name.is_empty()) })
+        Ok(AgentChoice::OpenAi { base_url, model, api_key_env: Some(name).filter(|name| !name.is_empty()) })
     }
 }
 
-fn describe(found: &Found) -> String {
+fn describe(found: &FoundServer) -> String {
     let what = match found.origin {
         Origin::Environment => "the server at OPENAI_BASE_URL",
         Origin::Ollama => "Ollama on this machine",
@@ -257,9 +261,9 @@ fn describe(found: &Found) -> String {
     format!("{what}, {}", output::printable(found.base_url.as_str()))
 }
 
-fn configuration(choice: &Choice, accounts: &str) -> Result<String, Failure> {
+fn configuration(choice: &AgentChoice, accounts: &str) -> Result<String, Failure> {
     let agent = match choice {
-        Choice::FrontDesk => "\
+        AgentChoice::FrontDesk => "\
 # Only the built-in front desk answers so far. To connect an agent, uncomment and complete these lines:
 #[agents.main]
 #kind = \"openai\"
@@ -268,7 +272,7 @@ fn configuration(choice: &Choice, accounts: &str) -> Result<String, Failure> {
 #api_key = { env = \"OPENAI_API_KEY\" }
 "
         .to_owned(),
-        Choice::OpenAi { base_url, model, api_key_env } => {
+        AgentChoice::OpenAi { base_url, model, api_key_env } => {
             let mut agent = format!(
                 "[agents.main]\nkind = \"openai\"\nbase_url = {}\nmodel = {}\n",
                 toml_text(base_url.as_str().trim_end_matches('/'))?,
@@ -293,28 +297,28 @@ fn configuration(choice: &Choice, accounts: &str) -> Result<String, Failure> {
     ))
 }
 
-fn write(path: &Path, text: &str, over: bool) -> Result<(), Failure> {
+fn write(path: &Path, text: &str, overwrite: bool) -> Result<(), Failure> {
     let mut options = OpenOptions::new();
     options.write(true);
-    if over {
+    if overwrite {
         options.create(true).truncate(true)
     } else {
         options.create_new(true)
     };
     let written = options.open(path).and_then(|mut file| file.write_all(text.as_bytes()));
     match written {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(already_there(path).into()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(already_exists(path).into()),
         written => Ok(written.with_context(|| format!("cannot write {}", path.display()))?),
     }
 }
 
-fn farewell(path: &Path, choice: &Choice, accounts: &[Account]) -> String {
+fn closing_text(path: &Path, choice: &AgentChoice, accounts: &[Account]) -> String {
     let mut text = format!("Wrote {}.\n", path.display());
     match choice {
-        Choice::FrontDesk => text.push_str(
+        AgentChoice::FrontDesk => text.push_str(
             "The built-in front desk answers for now, without a model. The file explains how to connect an agent.\n",
         ),
-        Choice::OpenAi { base_url, model, api_key_env } => {
+        AgentChoice::OpenAi { base_url, model, api_key_env } => {
             let _ = writeln!(text, "The agent `main` answers: {model} at {base_url}.");
             if let Some(name) = api_key_env
                 && std::env::var_os(name).is_none_or(|value| value.is_empty())
@@ -324,7 +328,7 @@ fn farewell(path: &Path, choice: &Choice, accounts: &[Account]) -> String {
         }
     }
     for account in accounts {
-        text.push_str(&account.farewell);
+        text.push_str(&account.closing_text);
     }
     let is_usual = path == Path::new("rejoinder.toml");
     let config = if is_usual { String::new() } else { format!(" --config {}", path.display()) };
@@ -339,7 +343,7 @@ mod tests {
 
     use super::*;
 
-    fn loaded(choice: &Choice, environment: Environment) -> Config {
+    fn loaded(choice: &AgentChoice, environment: Environment) -> Config {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("rejoinder.toml");
         write(&path, &configuration(choice, "").unwrap(), false).unwrap();
@@ -350,7 +354,7 @@ mod tests {
 
     #[test]
     fn what_is_written_can_be_loaded() {
-        let openai = Choice::OpenAi {
+        let openai = AgentChoice::OpenAi {
             base_url: "http://127.0.0.1:11434/v1".parse().unwrap(),
             model: "a \"strange\" model\\name".to_owned(),
             api_key_env: Some("SOME_KEY".to_owned()),
@@ -367,7 +371,7 @@ mod tests {
 
     #[test]
     fn without_an_agent_the_front_desk_answers() {
-        let config = loaded(&Choice::FrontDesk, Environment::default());
+        let config = loaded(&AgentChoice::FrontDesk, Environment::default());
 
         assert!(config.agents[&config.routing.default_agent].section::<FrontDeskSection>().is_some());
         let channels: Vec<_> = config.channels.iter().map(|(id, _)| id.to_string()).collect();
@@ -388,15 +392,17 @@ mod tests {
 
     #[test]
     fn the_first_server_with_a_model_is_taken_without_asking() {
-        let found = |models: &[&str]| Found {
+        let found = |models: &[&str]| FoundServer {
             origin: Origin::Ollama,
             base_url: "http://127.0.0.1:11434/v1".parse().unwrap(),
             models: models.iter().map(ToString::to_string).collect(),
         };
 
-        assert_eq!(first_of(&[]), Choice::FrontDesk);
-        assert_eq!(first_of(&[found(&[])]), Choice::FrontDesk);
-        let Choice::OpenAi { model, .. } = first_of(&[found(&[]), found(&["one", "two"])]) else { panic!() };
+        assert_eq!(first_with_model(&[]), AgentChoice::FrontDesk);
+        assert_eq!(first_with_model(&[found(&[])]), AgentChoice::FrontDesk);
+        let AgentChoice::OpenAi { model, .. } = first_with_model(&[found(&[]), found(&["one", "two"])]) else {
+            panic!()
+        };
         assert_eq!(model, "one");
     }
 

@@ -22,14 +22,14 @@ use crate::{
     console::{failure::Failure, output},
     gateway::{Gateway, Notes, Setup},
     logging,
-    materials::Shown,
+    materials::TokenSource,
     open_files,
-    platforms::Told,
+    platforms::ChannelNotice,
     wiring,
 };
 
 /// How long printing the banner may delay the start.
-const BANNER_PATIENCE: Duration = Duration::from_secs(1);
+const BANNER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs the gateway until a signal stops it.
 pub(super) fn run(global: &Global) -> Result<(), Failure> {
@@ -56,7 +56,7 @@ fn serve(config: Config, source: &ConfigSource, data_dir: PathBuf) -> Result<(),
             LogFormat::Text => {
                 let banner = banner(gateway.notes(), source);
                 // If standard output is closed or not read, the gateway runs without the banner.
-                logging::within(BANNER_PATIENCE, move || drop(output::print(banner)));
+                logging::run_with_timeout(BANNER_TIMEOUT, move || drop(output::print(banner)));
             }
             LogFormat::Json => log_start(gateway.notes(), source),
         }
@@ -111,14 +111,14 @@ fn listen_to_signals(shutdown: CancellationToken) -> Result<(), Failure> {
 fn banner(notes: &Notes, source: &ConfigSource) -> String {
     let mut lines = vec![format!("Rejoinder {}", env!("CARGO_PKG_VERSION")), String::new()];
     let mut line = |label: &str, text: String| lines.push(format!("  {label:<8}{text}"));
-    for told in &notes.channels {
-        match told {
-            Told::Page { path, token } => line("chat", page_line(&notes.url, path, token.as_ref())),
-            Told::Hook { path, token } => line("hook", hook_line(&notes.url, path, token.as_ref())),
-            Told::Account { channel, description } => line("bot", format!("{channel}, {description}")),
+    for notice in &notes.channels {
+        match notice {
+            ChannelNotice::Page { path, token } => line("chat", page_line(&notes.url, path, token.as_ref())),
+            ChannelNotice::Hook { path, token } => line("hook", hook_line(&notes.url, path, token.as_ref())),
+            ChannelNotice::Account { channel, description } => line("bot", format!("{channel}, {description}")),
         }
     }
-    line("admin", format!("{}/admin/api/turns, with {}", notes.url, token_words(&notes.admin)));
+    line("admin", format!("{}/admin/api/turns, with {}", notes.url, describe_token(&notes.admin)));
     for agent in &notes.agents {
         let role = if agent.is_default && notes.agents.len() > 1 { ", the default" } else { "" };
         let name =
@@ -134,22 +134,22 @@ fn banner(notes: &Notes, source: &ConfigSource) -> String {
     lines.join("\n")
 }
 
-fn page_line(url: &str, path: &str, token: Option<&Shown>) -> String {
+fn page_line(url: &str, path: &str, token: Option<&TokenSource>) -> String {
     match token {
         None => format!("{url}{path}"),
-        Some(shown) => format!("{url}{path}, with {}", token_words(shown)),
+        Some(source) => format!("{url}{path}, with {}", describe_token(source)),
     }
 }
 
 /// A command to copy, or the address to call.
-fn hook_line(url: &str, path: &str, token: Option<&Shown>) -> String {
+fn hook_line(url: &str, path: &str, token: Option<&TokenSource>) -> String {
     let address = format!("{url}{path}");
     let call = |token: &str| format!("curl {address} -H \"Authorization: Bearer {token}\" -d message=hello");
     match token {
         None => format!("{address}, for signed requests"),
-        Some(Shown::Given) => format!("{address}, with the token that you chose"),
-        Some(Shown::Made(made)) if made.is_new => call(made.token.expose_secret()),
-        Some(Shown::Made(made)) => call(&format!("$(cat {})", shell_quoted(&made.path))),
+        Some(TokenSource::Configured) => format!("{address}, with the token that you chose"),
+        Some(TokenSource::Generated(generated)) if generated.is_new => call(generated.token.expose_secret()),
+        Some(TokenSource::Generated(generated)) => call(&format!("$(cat {})", shell_quoted(&generated.path))),
     }
 }
 
@@ -161,33 +161,33 @@ fn shell_quoted(path: &Path) -> String {
 }
 
 /// How to find a token. Its text is included only in the start that created it.
-fn token_words(shown: &Shown) -> String {
-    match shown {
-        Shown::Given => "the token that you chose".to_owned(),
-        Shown::Made(made) if made.is_new => {
-            format!("the token {} (kept in {})", made.token.expose_secret(), made.path.display())
+fn describe_token(source: &TokenSource) -> String {
+    match source {
+        TokenSource::Configured => "the token that you chose".to_owned(),
+        TokenSource::Generated(generated) if generated.is_new => {
+            format!("the token {} (kept in {})", generated.token.expose_secret(), generated.path.display())
         }
-        Shown::Made(made) => format!("the token in {}", made.path.display()),
+        TokenSource::Generated(generated) => format!("the token in {}", generated.path.display()),
     }
 }
 
 /// The same for programs, as log lines: never a token, only the file that holds it.
 fn log_start(notes: &Notes, source: &ConfigSource) {
-    let file = |shown: &Shown| match shown {
-        Shown::Given => None,
-        Shown::Made(made) => Some(made.path.display().to_string()),
+    let file = |source: &TokenSource| match source {
+        TokenSource::Configured => None,
+        TokenSource::Generated(generated) => Some(generated.path.display().to_string()),
     };
     let version = env!("CARGO_PKG_VERSION");
     info!(version, url = notes.url, config = %source, data = %notes.data_dir.display(), "rejoinder has started");
-    for told in &notes.channels {
-        match told {
-            Told::Page { path, token } => {
+    for notice in &notes.channels {
+        match notice {
+            ChannelNotice::Page { path, token } => {
                 info!(url = format!("{}{path}", notes.url), token_file = token.as_ref().and_then(file), "chat page");
             }
-            Told::Hook { path, token } => {
+            ChannelNotice::Hook { path, token } => {
                 info!(url = format!("{}{path}", notes.url), token_file = token.as_ref().and_then(file), "hook");
             }
-            Told::Account { channel, description } => info!(%channel, what = description, "bot account"),
+            ChannelNotice::Account { channel, description } => info!(%channel, what = description, "bot account"),
         }
     }
     for agent in &notes.agents {
@@ -198,13 +198,13 @@ fn log_start(notes: &Notes, source: &ConfigSource) {
 
 #[cfg(test)]
 mod tests {
-    use crate::secrets::MadeToken;
+    use crate::secrets::GeneratedToken;
 
     use super::*;
 
     fn line(is_new: bool, path: &str) -> String {
-        let made = Shown::Made(MadeToken { token: "s3cret".into(), path: path.into(), is_new });
-        hook_line("http://127.0.0.1:7420", "/hooks/default", Some(&made))
+        let generated = TokenSource::Generated(GeneratedToken { token: "s3cret".into(), path: path.into(), is_new });
+        hook_line("http://127.0.0.1:7420", "/hooks/default", Some(&generated))
     }
 
     #[test]

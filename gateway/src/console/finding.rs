@@ -52,7 +52,7 @@ impl Finding {
     }
 
     /// Adds what to do: one or more sentences.
-    pub(crate) fn so(mut self, advice: impl AsRef<str>) -> Self {
+    pub(crate) fn with_advice(mut self, advice: impl AsRef<str>) -> Self {
         self.advice = Some(one_line(advice.as_ref()));
         self
     }
@@ -79,9 +79,12 @@ mod tests {
 
     #[test]
     fn a_finding_is_one_line_whatever_others_say() {
-        let finding = Finding::wrong("webhook.siri", "it said:\n  \u{1b}[2Jno").so("Ask\nagain.");
+        let finding = Finding::wrong("webhook.siri", "it said:\n  \u{1b}[2Jno").with_advice("Ask\nagain.");
 
         assert_eq!(finding.line(), "wrong    webhook.siri      it said: \u{fffd}[2Jno. Ask again.");
-        assert_eq!(Finding::ok("config", "well.").so("Go on.").line(), "ok       config            well. Go on.");
+        assert_eq!(
+            Finding::ok("config", "well.").with_advice("Go on.").line(),
+            "ok       config            well. Go on."
+        );
     }
 }

@@ -13,25 +13,25 @@ use crate::secrets;
 
 /// Where a secret is stored.
 #[derive(Debug)]
-pub(crate) enum SecretPlace {
+pub(crate) enum SecretLocation {
     Variable(String),
     File(PathBuf),
     /// Typed in during this run; will be written to this file.
     Typed(SecretString, PathBuf),
 }
 
-pub(crate) enum Read {
+pub(crate) enum SecretRead {
     Secret(SecretString),
     /// No secret yet. Holds the reason.
     Missing(String),
 }
 
-impl SecretPlace {
+impl SecretLocation {
     /// The place that the command line names: a variable or a file.
     ///
     /// # Errors
     /// When the working directory is unknown.
-    pub(crate) fn given(variable: Option<&str>, file: Option<&Path>) -> Result<Option<Self>, Failure> {
+    pub(crate) fn from_options(variable: Option<&str>, file: Option<&Path>) -> Result<Option<Self>, Failure> {
         Ok(match (variable, file) {
             (Some(name), _) => Some(Self::Variable(name.to_owned())),
             (None, Some(path)) => {
@@ -45,17 +45,16 @@ impl SecretPlace {
     ///
     /// # Errors
     /// When it is in a file that cannot be read.
-    pub(crate) fn read(&self, what: &str) -> Result<Read, Failure> {
+    pub(crate) fn read(&self, what: &str) -> Result<SecretRead, Failure> {
         Ok(match self {
-            Self::Variable(name) => {
-                variable(name).map_or_else(|| Read::Missing(format!("{name} is not set here")), Read::Secret)
-            }
+            Self::Variable(name) => variable(name)
+                .map_or_else(|| SecretRead::Missing(format!("{name} is not set here")), SecretRead::Secret),
             Self::File(path) => {
                 let read = std::fs::read_to_string(path)
                     .with_context(|| format!("cannot read the {what} from {}", path.display()))?;
-                Read::Secret(SecretString::from(read.trim()))
+                SecretRead::Secret(SecretString::from(read.trim()))
             }
-            Self::Typed(secret, _) => Read::Secret(secret.clone()),
+            Self::Typed(secret, _) => SecretRead::Secret(secret.clone()),
         })
     }
 
@@ -63,11 +62,11 @@ impl SecretPlace {
     ///
     /// # Errors
     /// When the file or its directory cannot be written.
-    pub(crate) fn keep(&self) -> Result<(), Failure> {
+    pub(crate) fn write(&self) -> Result<(), Failure> {
         let Self::Typed(secret, path) = self else { return Ok(()) };
-        let kept = path.parent().map_or(Ok(()), secrets::make_private_dir).map_err(anyhow::Error::new);
-        kept?;
-        Ok(secrets::keep(path, secret).with_context(|| format!("cannot write {}", path.display()))?)
+        let created = path.parent().map_or(Ok(()), secrets::make_private_dir).map_err(anyhow::Error::new);
+        created?;
+        Ok(secrets::write(path, secret).with_context(|| format!("cannot write {}", path.display()))?)
     }
 
     /// The value of its configuration key: `{ env = … }` or `{ file = … }`.

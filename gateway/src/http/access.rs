@@ -38,16 +38,16 @@ impl Access {
         }
     }
 
-    fn knows(&self, headers: &HeaderMap) -> bool {
-        let mut shown = headers.get_all(header::AUTHORIZATION).iter();
-        let (Some(shown), None) = (shown.next(), shown.next()) else { return false };
-        let Some((scheme, token)) = shown.to_str().ok().and_then(|shown| shown.split_once(' ')) else { return false };
+    fn has_token(&self, headers: &HeaderMap) -> bool {
+        let mut sent = headers.get_all(header::AUTHORIZATION).iter();
+        let (Some(sent), None) = (sent.next(), sent.next()) else { return false };
+        let Some((scheme, token)) = sent.to_str().ok().and_then(|sent| sent.split_once(' ')) else { return false };
         let token: [u8; 32] = Sha256::digest(token.trim()).into();
         scheme.eq_ignore_ascii_case("bearer") & bool::from(token.ct_eq(&self.token))
     }
 
     /// Whether the request's `Host` names this gateway. A request without any passes: browsers always send one.
-    fn is_ours(&self, request: &Request) -> bool {
+    fn allows_host(&self, request: &Request) -> bool {
         let Some(hosts) = &self.hosts else { return true };
         let mut named = request.headers().get_all(header::HOST).iter();
         let host: Option<Authority> = match (named.next(), named.next()) {
@@ -77,12 +77,16 @@ fn names_loopback(host: &str) -> bool {
 
 /// Rejects requests without the admin token.
 pub(super) async fn admin(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    if app.access.knows(request.headers()) { next.run(request).await } else { ApiError::Unauthorized.into_response() }
+    if app.access.has_token(request.headers()) {
+        next.run(request).await
+    } else {
+        ApiError::Unauthorized.into_response()
+    }
 }
 
 /// Rejects requests for another host.
 pub(super) async fn host(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    if app.access.is_ours(&request) { next.run(request).await } else { ApiError::ForeignHost.into_response() }
+    if app.access.allows_host(&request) { next.run(request).await } else { ApiError::ForeignHost.into_response() }
 }
 
 #[cfg(test)]
@@ -115,7 +119,7 @@ mod tests {
     #[case(&[("authorization", "Bearer secret"), ("authorization", "Bearer secret")], false)]
     #[case(&[], false)]
     fn only_the_token_opens(#[case] headers: &[(&str, &str)], #[case] opens: bool) {
-        assert_eq!(access("127.0.0.1:7420", None).knows(request(headers).headers()), opens);
+        assert_eq!(access("127.0.0.1:7420", None).has_token(request(headers).headers()), opens);
     }
 
     #[rstest]
@@ -130,14 +134,14 @@ mod tests {
     #[case("192.168.1.7:7420", false)]
     #[case("2130706433", false)]
     #[case("", false)]
-    fn on_loopback_a_caller_names_our_host(#[case] host: &str, #[case] is_ours: bool) {
+    fn on_loopback_a_caller_names_our_host(#[case] host: &str, #[case] is_allowed: bool) {
         let access = access("127.0.0.1:7420", Some("https://gateway.example.org/"));
 
-        assert_eq!(access.is_ours(&request(&[("host", host)])), is_ours);
+        assert_eq!(access.allows_host(&request(&[("host", host)])), is_allowed);
     }
 
     #[test]
     fn beyond_loopback_any_name_will_do() {
-        assert!(access("0.0.0.0:7420", None).is_ours(&request(&[("host", "gateway.lan:7420")])));
+        assert!(access("0.0.0.0:7420", None).allows_host(&request(&[("host", "gateway.lan:7420")])));
     }
 }

@@ -19,26 +19,26 @@ use utoipa::ToSchema;
 
 use super::Shared;
 use crate::{
-    metrics::{self, Now},
+    metrics::{self, GaugeValues},
     time::rfc3339,
 };
 
 /// How long a result of the store's probe is reused.
-const FRESH: Duration = Duration::from_secs(1);
+const PROBE_LIFETIME: Duration = Duration::from_secs(1);
 
 /// How long the store may take to answer a probe.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The body of `/healthz`.
 pub(crate) const ALIVE: &str = "ok\n";
 
 /// Asks the store whether it can write, at most once a second, however many requests come.
-pub(crate) struct Probe {
+pub(crate) struct StoreProbe {
     store: Arc<dyn Store>,
     last: Mutex<Option<(Instant, Result<(), String>)>>,
 }
 
-impl Probe {
+impl StoreProbe {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         Self { store, last: Mutex::new(None) }
     }
@@ -46,21 +46,21 @@ impl Probe {
     async fn store_writes(&self) -> Result<(), String> {
         let mut last = self.last.lock().await;
         if let Some((at, result)) = &*last
-            && at.elapsed() < FRESH
+            && at.elapsed() < PROBE_LIFETIME
         {
             return result.clone();
         }
         let store = Arc::clone(&self.store);
-        let asked = tokio::spawn(async move { store.probe().await });
-        let result = match tokio::time::timeout(PATIENCE, asked).await {
+        let answer = tokio::spawn(async move { store.probe().await });
+        let result = match tokio::time::timeout(PROBE_TIMEOUT, answer).await {
             Ok(Ok(Ok(()))) => Ok(()),
             Ok(Ok(Err(error))) => Err(error.to_string()),
             Ok(Err(_)) | Err(_) => Err("the store does not respond".to_owned()),
         };
-        let was_well = last.as_ref().is_none_or(|(_, result)| result.is_ok());
+        let could_write = last.as_ref().is_none_or(|(_, result)| result.is_ok());
         match &result {
-            Err(error) if was_well => warn!(error, "not ready: the store cannot write"),
-            Ok(()) if !was_well => info!("the store can write again"),
+            Err(error) if could_write => warn!(error, "not ready: the store cannot write"),
+            Ok(()) if !could_write => info!("the store can write again"),
             _ => {}
         }
         *last = Some((Instant::now(), result.clone()));
@@ -146,9 +146,9 @@ pub(super) async fn metrics(State(app): Shared) -> Response {
     if let Err(error) = &backlog {
         warn!(%error, "cannot read the backlog for the metrics");
     }
-    let at = app.clock.now();
-    let channels = app.engine.channels().into_iter().map(|(channel, health)| (channel, health.is_live(at))).collect();
-    let now = Now { backlog: backlog.ok(), store_writes, channels, started_at: app.started_at };
-    let text = metrics::render(&app.recorder, &now);
+    let now = app.clock.now();
+    let channels = app.engine.channels().into_iter().map(|(channel, health)| (channel, health.is_live(now))).collect();
+    let values = GaugeValues { backlog: backlog.ok(), store_writes, channels, started_at: app.started_at };
+    let text = metrics::render(&app.recorder, &values);
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }

@@ -33,7 +33,7 @@ const MAX_SPARE: usize = 64;
 const GRACE: Duration = Duration::from_millis(20);
 
 /// The shortest pause between two warnings about too many connections or requests.
-const SAID_EVERY: Duration = Duration::from_mins(1);
+const WARNING_PAUSE: Duration = Duration::from_mins(1);
 
 /// The limits, in total and per address.
 #[derive(Clone, Copy, Debug)]
@@ -67,18 +67,18 @@ impl Bound {
 /// All places, with the connections that hold them.
 pub(super) struct Places {
     bounds: Bounds,
-    taken: Mutex<Taken>,
-    left: Notify,
+    occupancy: Mutex<Occupancy>,
+    freed: Notify,
 }
 
 #[derive(Default)]
-struct Taken {
+struct Occupancy {
     all: Load,
     peers: HashMap<IpAddr, Load>,
     connections: HashMap<u64, Connection>,
     /// Counts all connections so far; gives each its id.
-    so_far: u64,
-    said: Option<Instant>,
+    opened_count: u64,
+    warned_at: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -91,69 +91,71 @@ struct Connection {
     peer: IpAddr,
     /// When its last request ended, or it was opened; `None` during a request.
     idle_since: Option<Instant>,
-    leave: Arc<Notify>,
+    evict: Arc<Notify>,
 }
 
 /// The place of one connection; freed on drop.
 pub(super) struct Place {
     places: Arc<Places>,
     id: u64,
-    leave: Arc<Notify>,
+    evict: Arc<Notify>,
 }
 
 /// A request in progress; ends on drop.
-pub(super) struct Request {
+pub(super) struct RequestPermit {
     place: Option<Arc<Place>>,
 }
 
 impl Places {
     pub(super) fn new(bounds: Bounds) -> Arc<Self> {
-        Arc::new(Self { bounds, taken: Mutex::default(), left: Notify::new() })
+        Arc::new(Self { bounds, occupancy: Mutex::default(), freed: Notify::new() })
     }
 
     /// Takes a place for a connection of `peer`. When none is free, waits until an idle connection has been closed for it.
     pub(super) async fn take(self: &Arc<Self>, peer: IpAddr) -> Place {
         let peer = network(peer);
         loop {
-            if let Some(place) = self.find(peer) {
+            if let Some(place) = self.try_take(peer) {
                 return place;
             }
-            let idle_for = self.taken().make_room(self.bounds, peer);
+            let idle_for = self.occupancy().make_room(self.bounds, peer);
             let rest = GRACE.saturating_sub(idle_for);
             if rest.is_zero() {
                 // That connection may begin a request after all and stay; then the next round closes another one.
-                let _ = timeout(GRACE, self.left.notified()).await;
+                let _ = timeout(GRACE, self.freed.notified()).await;
             } else {
                 sleep(rest).await;
             }
         }
     }
 
-    fn find(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
-        let mut taken = self.taken();
-        if taken.full(self.bounds, peer).is_some() {
+    fn try_take(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+        let mut occupancy = self.occupancy();
+        if occupancy.full_limit(self.bounds, peer).is_some() {
             return None;
         }
-        taken.so_far += 1;
-        let (id, leave) = (taken.so_far, Arc::new(Notify::new()));
-        taken.connections.insert(id, Connection { peer, idle_since: Some(Instant::now()), leave: Arc::clone(&leave) });
-        taken.count(peer, |load| load.connections += 1);
-        Some(Place { places: Arc::clone(self), id, leave })
+        occupancy.opened_count += 1;
+        let (id, evict) = (occupancy.opened_count, Arc::new(Notify::new()));
+        occupancy
+            .connections
+            .insert(id, Connection { peer, idle_since: Some(Instant::now()), evict: Arc::clone(&evict) });
+        occupancy.count(peer, |load| load.connections += 1);
+        Some(Place { places: Arc::clone(self), id, evict })
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn occupancy(&self) -> MutexGuard<'_, Occupancy> {
+        self.occupancy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Which limit is reached.
 #[derive(Clone, Copy, PartialEq)]
-enum Full {
+enum FullLimit {
     Peer,
     All,
 }
 
-impl Taken {
+impl Occupancy {
     fn connection(&mut self, id: u64) -> &mut Connection {
         self.connections.get_mut(&id).expect("a connection is listed until its place is dropped")
     }
@@ -168,33 +170,33 @@ impl Taken {
         self.peers.get(&peer).copied().unwrap_or_default()
     }
 
-    fn full(&self, bounds: Bounds, peer: IpAddr) -> Option<Full> {
+    fn full_limit(&self, bounds: Bounds, peer: IpAddr) -> Option<FullLimit> {
         if self.load(peer).connections >= bounds.peer.connections {
-            Some(Full::Peer)
+            Some(FullLimit::Peer)
         } else {
-            (self.all.connections >= bounds.all.connections).then_some(Full::All)
+            (self.all.connections >= bounds.all.connections).then_some(FullLimit::All)
         }
     }
 
     /// Finds the connection that has been idle for the longest, and closes it if that is [`GRACE`] or more. Returns how long
     /// it has been idle.
     fn make_room(&mut self, bounds: Bounds, peer: IpAddr) -> Duration {
-        let Some(full) = self.full(bounds, peer) else { return GRACE };
-        let those = self.connections.iter().filter(|(_, connection)| full == Full::All || connection.peer == peer);
+        let Some(full) = self.full_limit(bounds, peer) else { return GRACE };
+        let those = self.connections.iter().filter(|(_, connection)| full == FullLimit::All || connection.peer == peer);
         let idle = those.filter_map(|(id, connection)| Some((connection.idle_since?, *id)));
         // There always is one, because requests do not take all places.
         let Some((since, id)) = idle.min() else { return GRACE };
         let idle_for = since.elapsed();
         if idle_for >= GRACE {
-            self.connection(id).leave.notify_one();
-            self.say(peer, "too many connections, closing the one that has been idle for the longest");
+            self.connection(id).evict.notify_one();
+            self.warn_rarely(peer, "too many connections, closing the one that has been idle for the longest");
         }
         idle_for
     }
 
-    fn say(&mut self, peer: IpAddr, what: &str) {
-        if self.said.is_none_or(|at| at.elapsed() > SAID_EVERY) {
-            self.said = Some(Instant::now());
+    fn warn_rarely(&mut self, peer: IpAddr, what: &str) {
+        if self.warned_at.is_none_or(|at| at.elapsed() > WARNING_PAUSE) {
+            self.warned_at = Some(Instant::now());
             let (all, of_peer) = (self.all.connections, self.load(peer).connections);
             warn!(%peer, connections = all, connections_of_peer = of_peer, "{what}");
         }
@@ -203,66 +205,66 @@ impl Taken {
 
 impl Place {
     /// Waits until the connection must close to make room for another one.
-    pub(super) async fn must_leave(&self) {
+    pub(super) async fn evicted(&self) {
         loop {
-            self.leave.notified().await;
-            let is_idle = self.places.taken().connection(self.id).idle_since.is_some();
+            self.evict.notified().await;
+            let is_idle = self.places.occupancy().connection(self.id).idle_since.is_some();
             if is_idle {
                 return;
             }
         }
     }
 
-    pub(super) fn begin(self: &Arc<Self>) -> Option<Request> {
+    pub(super) fn begin_request(self: &Arc<Self>) -> Option<RequestPermit> {
         let bounds = self.places.bounds;
-        let mut taken = self.places.taken();
-        let peer = taken.connection(self.id).peer;
-        let (all, of_peer) = (taken.all.requests, taken.load(peer).requests);
+        let mut occupancy = self.places.occupancy();
+        let peer = occupancy.connection(self.id).peer;
+        let (all, of_peer) = (occupancy.all.requests, occupancy.load(peer).requests);
         if all >= bounds.all.requests || of_peer >= bounds.peer.requests {
-            taken.say(peer, "too many requests at once, rejecting further ones");
+            occupancy.warn_rarely(peer, "too many requests at once, rejecting further ones");
             return None;
         }
-        taken.connection(self.id).idle_since = None;
-        taken.count(peer, |load| load.requests += 1);
-        Some(Request { place: Some(Arc::clone(self)) })
+        occupancy.connection(self.id).idle_since = None;
+        occupancy.count(peer, |load| load.requests += 1);
+        Some(RequestPermit { place: Some(Arc::clone(self)) })
     }
 
     /// Restarts the connection's idle time.
-    pub(super) fn was_used(&self) {
-        self.places.taken().connection(self.id).idle_since = Some(Instant::now());
+    pub(super) fn restart_idle_time(&self) {
+        self.places.occupancy().connection(self.id).idle_since = Some(Instant::now());
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut taken = self.places.taken();
-        let Some(Connection { peer, idle_since, .. }) = taken.connections.remove(&self.id) else { return };
-        taken.count(peer, |load| {
+        let mut occupancy = self.places.occupancy();
+        let Some(Connection { peer, idle_since, .. }) = occupancy.connections.remove(&self.id) else { return };
+        occupancy.count(peer, |load| {
             load.connections -= 1;
             load.requests -= usize::from(idle_since.is_none());
         });
-        if taken.load(peer).connections == 0 {
-            taken.peers.remove(&peer);
+        if occupancy.load(peer).connections == 0 {
+            occupancy.peers.remove(&peer);
         }
-        self.places.left.notify_one();
+        self.places.freed.notify_one();
     }
 }
 
-impl Request {
+impl RequestPermit {
     /// Makes it last until the connection ends: it became a WebSocket.
-    pub(super) fn lasts(mut self) {
+    pub(super) fn keep_until_closed(mut self) {
         self.place = None;
     }
 }
 
-impl Drop for Request {
+impl Drop for RequestPermit {
     fn drop(&mut self) {
         let Some(place) = self.place.take() else { return };
-        let mut taken = place.places.taken();
-        let connection = taken.connection(place.id);
+        let mut occupancy = place.places.occupancy();
+        let connection = occupancy.connection(place.id);
         connection.idle_since = Some(Instant::now());
         let peer = connection.peer;
-        taken.count(peer, |load| load.requests -= 1);
+        occupancy.count(peer, |load| load.requests -= 1);
     }
 }
 
@@ -302,9 +304,9 @@ mod tests {
     }
 
     /// The indices of the connections that must close.
-    fn leaving(connections: &[Arc<Place>]) -> Vec<usize> {
-        let leaves = |place: &Arc<Place>| place.must_leave().now_or_never().is_some();
-        connections.iter().enumerate().filter(|(_, place)| leaves(place)).map(|(at, _)| at).collect()
+    fn evicted(connections: &[Arc<Place>]) -> Vec<usize> {
+        let is_evicted = |place: &Arc<Place>| place.evicted().now_or_never().is_some();
+        connections.iter().enumerate().filter(|(_, place)| is_evicted(place)).map(|(at, _)| at).collect()
     }
 
     #[rstest]
@@ -335,17 +337,17 @@ mod tests {
     async fn the_one_that_has_been_idle_for_the_longest_makes_room() {
         let places = places();
         let mut connections = connections(&places, peer(1), 4).await;
-        let _busy = connections[2].begin().unwrap();
+        let _busy = connections[2].begin_request().unwrap();
         advance(GRACE / 2).await;
-        drop(connections[0].begin());
-        connections[1].was_used();
+        drop(connections[0].begin_request());
+        connections[1].restart_idle_time();
 
         assert!(!is_let_in(&places, peer(1)).await);
-        assert_eq!(leaving(&connections), [3]);
+        assert_eq!(evicted(&connections), [3]);
         connections.remove(3);
         assert!(is_let_in(&places, peer(1)).await);
 
-        assert!(leaving(&connections).is_empty());
+        assert!(evicted(&connections).is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -355,7 +357,7 @@ mod tests {
 
         let crowding_in = timeout(GRACE / 2, places.take(peer(1))).await;
 
-        assert!(crowding_in.is_err() && leaving(&connections).is_empty());
+        assert!(crowding_in.is_err() && evicted(&connections).is_empty());
     }
 
     #[tokio::test(start_paused = true)]
@@ -367,7 +369,7 @@ mod tests {
 
         assert!(!is_let_in(&places, peer(1)).await);
 
-        assert_eq!((leaving(&connections), leaving(&others)), (vec![0], vec![]));
+        assert_eq!((evicted(&connections), evicted(&others)), (vec![0], vec![]));
     }
 
     #[tokio::test(start_paused = true)]
@@ -379,7 +381,7 @@ mod tests {
 
         assert!(!is_let_in(&places, peer(3)).await);
 
-        assert_eq!((leaving(&connections), leaving(&others)), (vec![], vec![0]));
+        assert_eq!((evicted(&connections), evicted(&others)), (vec![], vec![0]));
     }
 
     #[tokio::test(start_paused = true)]
@@ -388,11 +390,11 @@ mod tests {
         let connections = connections(&places, peer(1), 4).await;
         assert!(!is_let_in(&places, peer(1)).await);
 
-        let _request = connections[0].begin().unwrap();
+        let _request = connections[0].begin_request().unwrap();
 
-        assert!(leaving(&connections).is_empty());
+        assert!(evicted(&connections).is_empty());
         assert!(!is_let_in(&places, peer(1)).await);
-        assert_eq!(leaving(&connections), [1]);
+        assert_eq!(evicted(&connections), [1]);
     }
 
     #[tokio::test]
@@ -400,11 +402,11 @@ mod tests {
         let places = places();
         let (first, second) = (connections(&places, peer(1), 4).await, connections(&places, peer(2), 4).await);
 
-        let mut requests: Vec<_> = first.iter().chain(&second).filter_map(Place::begin).collect();
+        let mut requests: Vec<_> = first.iter().chain(&second).filter_map(Place::begin_request).collect();
         assert_eq!(requests.len(), 6);
-        assert!(first[3].begin().is_none());
+        assert!(first[3].begin_request().is_none());
         requests.remove(0);
-        assert!(first[3].begin().is_some());
+        assert!(first[3].begin_request().is_some());
     }
 
     #[tokio::test]
@@ -412,26 +414,26 @@ mod tests {
         let places = places();
         let mut connections = connections(&places, peer(1), 4).await;
         for connection in &connections[..3] {
-            connection.begin().unwrap().lasts();
+            connection.begin_request().unwrap().keep_until_closed();
         }
 
-        assert!(connections[3].begin().is_none());
+        assert!(connections[3].begin_request().is_none());
         connections.remove(0);
-        assert!(connections[2].begin().is_some());
+        assert!(connections[2].begin_request().is_some());
     }
 
     #[tokio::test]
     async fn what_is_left_behind_is_nothing() {
         let places = places();
         let connections = connections(&places, peer(1), 3).await;
-        connections[0].begin().unwrap().lasts();
-        drop(connections[1].begin());
+        connections[0].begin_request().unwrap().keep_until_closed();
+        drop(connections[1].begin_request());
 
         drop(connections);
 
-        let taken = places.taken();
-        assert!(taken.connections.is_empty() && taken.peers.is_empty());
-        assert_eq!((taken.all.connections, taken.all.requests), (0, 0));
+        let occupancy = places.occupancy();
+        assert!(occupancy.connections.is_empty() && occupancy.peers.is_empty());
+        assert_eq!((occupancy.all.connections, occupancy.all.requests), (0, 0));
     }
 
     #[rstest]

@@ -88,7 +88,7 @@ pub(crate) async fn accept(
         let (stream, peer, place) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                if !is_the_callers(&error) {
+                if !is_peer_error(&error) {
                     warn!(%error, "cannot accept connections");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
@@ -119,7 +119,7 @@ pub(crate) async fn accept(
                     connection.as_mut().graceful_shutdown();
                     connection.await
                 }
-                () = place.must_leave() => Ok(()),
+                () = place.evicted() => Ok(()),
             };
             if let Err(error) = ended {
                 debug!(%peer, %error, "connection failed");
@@ -134,22 +134,22 @@ async fn answer(
     place: Arc<Place>,
     request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
-    let begun = match request.uri().path() {
+    let permit = match request.uri().path() {
         "/healthz" | "/readyz" => {
-            place.was_used();
+            place.restart_idle_time();
             None
         }
-        _ => match place.begin() {
-            Some(begun) => Some(begun),
+        _ => match place.begin_request() {
+            Some(permit) => Some(permit),
             None => return Ok(([(header::CONNECTION, "close")], ApiError::Busy).into_response()),
         },
     };
     let answered = AssertUnwindSafe(router.call(request)).catch_unwind().await;
     let response = answered.unwrap_or_else(|_| Ok(ApiError::Internal.into_response()))?;
-    if let Some(begun) = begun
+    if let Some(permit) = permit
         && response.status() == StatusCode::SWITCHING_PROTOCOLS
     {
-        begun.lasts();
+        permit.keep_until_closed();
     }
     Ok(response)
 }
@@ -193,7 +193,7 @@ impl AsyncWrite for Socket {
 }
 
 /// Whether accepting failed because the peer had already closed the connection.
-fn is_the_callers(error: &io::Error) -> bool {
+fn is_peer_error(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }

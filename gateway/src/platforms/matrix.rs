@@ -15,7 +15,7 @@ use rejoinder_matrix::{AccountProfile, Login, MatrixSection};
 use reqwest::Client;
 use url::Url;
 
-use super::{Built, CheckError, Patient, Platform, Setup, Told, remarks_on_people};
+use super::{Built, ChannelNotice, CheckContext, CheckError, Platform, Setup, remarks_on_people};
 use crate::{
     console::{finding::Finding, output::printable},
     materials::{Materials, WiringError},
@@ -43,7 +43,7 @@ impl Platform for Matrix {
             let account = rejoinder_matrix::Matrix::new(channel.clone(), section.clone(), folder, clock, http);
             built.channels.push(Arc::new(account) as Arc<dyn ChannelAdapter>);
             let description = format!("syncs with {}", section.homeserver.host_str().unwrap_or_default());
-            built.told.push(Told::Account { channel, description });
+            built.notices.push(ChannelNotice::Account { channel, description });
         }
         Ok(built)
     }
@@ -68,9 +68,9 @@ impl Platform for Matrix {
         Some(&init::Accounts)
     }
 
-    fn checkups<'a>(&self, patient: Patient<'a>) -> Vec<BoxFuture<'a, Vec<Finding>>> {
-        let accounts = patient.config.channels.of::<MatrixSection>();
-        accounts.map(|(name, account)| look(name, account, patient).boxed()).collect()
+    fn checks<'a>(&self, context: CheckContext<'a>) -> Vec<BoxFuture<'a, Vec<Finding>>> {
+        let accounts = context.config.channels.of::<MatrixSection>();
+        accounts.map(|(name, account)| check_account(name, account, context).boxed()).collect()
     }
 }
 
@@ -93,18 +93,25 @@ fn is_this_machine(url: &Url) -> bool {
 }
 
 /// Asks a homeserver whether it accepts an account. Leaves no device behind.
-async fn check(http: &Client, homeserver: &Url, user: &str, login: &Login) -> Result<AccountProfile, CheckError> {
-    in_time(Box::pin(rejoinder_matrix::check(http, homeserver, user, login))).await
+async fn fetch_profile(
+    http: &Client,
+    homeserver: &Url,
+    user: &str,
+    login: &Login,
+) -> Result<AccountProfile, CheckError> {
+    with_timeout(Box::pin(rejoinder_matrix::check(http, homeserver, user, login))).await
 }
 
-async fn in_time<T>(asked: impl Future<Output = Result<T, rejoinder_matrix::CheckError>>) -> Result<T, CheckError> {
+async fn with_timeout<T>(
+    request: impl Future<Output = Result<T, rejoinder_matrix::CheckError>>,
+) -> Result<T, CheckError> {
     use rejoinder_matrix::CheckError as Refusal;
-    let Ok(asked) = tokio::time::timeout(CHECK_TIMEOUT, asked).await else {
+    let Ok(checked) = tokio::time::timeout(CHECK_TIMEOUT, request).await else {
         return Err(CheckError::Unreachable("the homeserver cannot be reached: it does not answer".to_owned()));
     };
-    asked.map_err(|error| match error {
+    checked.map_err(|error| match error {
         Refusal::Unreachable(_) => CheckError::Unreachable(error.to_string()),
-        Refusal::Refused(_) | Refusal::Lost(_) => CheckError::Wrong(error.to_string()),
+        Refusal::Refused(_) | Refusal::Lost(_) => CheckError::Rejected(error.to_string()),
     })
 }
 
@@ -117,35 +124,35 @@ fn introduction(account: &AccountProfile) -> String {
     }
 }
 
-async fn look(name: &str, account: &MatrixSection, patient: Patient<'_>) -> Vec<Finding> {
-    let (about, folder) = (channel(name).to_string(), folder(patient.data_dir, name));
-    let standing = match in_time(Box::pin(rejoinder_matrix::standing(patient.http, account, &folder))).await {
-        Ok(standing) => standing,
-        Err(CheckError::Wrong(why)) => {
+async fn check_account(name: &str, account: &MatrixSection, context: CheckContext<'_>) -> Vec<Finding> {
+    let (about, folder) = (channel(name).to_string(), folder(context.data_dir, name));
+    let state = match with_timeout(Box::pin(rejoinder_matrix::account_state(context.http, account, &folder))).await {
+        Ok(state) => state,
+        Err(CheckError::Rejected(why)) => {
             let advice = "See \"When something is wrong\" in docs/matrix.md.";
-            return vec![Finding::wrong(about, why).so(advice)];
+            return vec![Finding::wrong(about, why).with_advice(advice)];
         }
         Err(CheckError::Unreachable(why)) => {
             let advice = format!("Check this machine's network and channels.{about}.homeserver.");
-            return vec![Finding::wrong(about, why).so(advice)];
+            return vec![Finding::wrong(about, why).with_advice(advice)];
         }
     };
-    let device = match &standing.account.device {
+    let device = match &state.account.device {
         Some(device) => format!("device {device}"),
         None => "no device yet: the gateway creates it at its first start".to_owned(),
     };
-    let mut findings = vec![Finding::ok(&*about, format!("{}, {device}", introduction(&standing.account)))];
-    findings.extend(standing.is_signed.map(|is_signed| signed(&about, is_signed)));
+    let mut findings = vec![Finding::ok(&*about, format!("{}, {device}", introduction(&state.account)))];
+    findings.extend(state.is_signed.map(|is_signed| signature_finding(&about, is_signed)));
     findings
 }
 
-fn signed(about: &str, is_signed: bool) -> Finding {
+fn signature_finding(about: &str, is_signed: bool) -> Finding {
     if is_signed {
         return Finding::ok(about, "the account has signed its device");
     }
     let advice = format!("Set channels.{about}.recovery_key and restart: see \"Encryption\" in docs/matrix.md.");
     Finding::warning(about, "the account has not signed its device: clients show a warning beside its messages")
-        .so(advice)
+        .with_advice(advice)
 }
 
 #[cfg(test)]

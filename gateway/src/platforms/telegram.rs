@@ -5,13 +5,13 @@ use std::sync::Arc;
 use futures_util::{FutureExt, future::BoxFuture};
 use rejoinder_config::{Config, PlatformSection};
 use rejoinder_core::{ChannelAdapter, ChannelId, GroupPolicy};
-use rejoinder_telegram::{API_URL, BotProfile, LOOKS, Posting, TelegramSection};
+use rejoinder_telegram::{API_URL, BotProfile, ID_FORMAT, TelegramSection, WebhookStatus};
 use reqwest::Client;
 use url::Url;
 
 use super::{
-    Built, CheckError, Patient, Platform, Setup, Told,
-    bot::{Bots, OptionNames, Profile},
+    Built, ChannelNotice, CheckContext, CheckError, Platform, Setup,
+    bot::{BotPlatform, OptionNames, Profile},
     remarks_on_people,
 };
 use crate::{
@@ -23,7 +23,7 @@ use crate::{
 
 pub(super) struct Telegram;
 
-static BOTS: Bots = Bots {
+static BOTS: BotPlatform = BotPlatform {
     name: "Telegram",
     key: "telegram",
     options: OptionNames {
@@ -35,14 +35,14 @@ static BOTS: Bots = Bots {
     api_url: API_URL,
     token_variable: "TELEGRAM_BOT_TOKEN",
     token_source: "from https://t.me/BotFather, with /newbot",
-    token_giver: "BotFather",
+    token_issuer: "BotFather",
     api: "the Bot API, if it is not at api.telegram.org",
     example: "rejoinder init --yes --telegram-token-env TELEGRAM_BOT_TOKEN --telegram-allow @ada_l",
-    looks: LOOKS,
-    look_up: |http, api_url, token| {
+    id_format: ID_FORMAT,
+    fetch_profile: |http, api_url, token| {
         async move {
-            let bot = in_time(rejoinder_telegram::check(http, api_url, token)).await?;
-            Ok(Profile { introduction: introduction(&bot), advice: format!("{}\n", in_groups(&bot)) })
+            let bot = with_timeout(rejoinder_telegram::check(http, api_url, token)).await?;
+            Ok(Profile { introduction: introduction(&bot), advice: format!("{}\n", group_visibility(&bot)) })
         }
         .boxed()
     },
@@ -63,11 +63,11 @@ impl Platform for Telegram {
             let channel = ChannelId::new(BOTS.key, name);
             let (section_of, clock, http) = (section.clone(), Arc::clone(materials.clock), materials.http.clone());
             bots.push(Arc::new(rejoinder_telegram::Telegram::new(channel.clone(), section_of, clock, http)));
-            let description = match section.posted_to() {
+            let description = match section.active_webhook() {
                 Some(webhook) => format!("updates are posted to {}", webhook.url),
                 None => format!("polls {}", section.api_url.host_str().unwrap_or_default()),
             };
-            built.told.push(Told::Account { channel, description });
+            built.notices.push(ChannelNotice::Account { channel, description });
         }
         built.channels = bots.iter().map(|bot| Arc::clone(bot) as Arc<dyn ChannelAdapter>).collect();
         built.routes = Some(Box::new(|_| rejoinder_telegram::webhook_routes(bots)));
@@ -95,20 +95,22 @@ impl Platform for Telegram {
         Some(&BOTS)
     }
 
-    fn checkups<'a>(&self, patient: Patient<'a>) -> Vec<BoxFuture<'a, Vec<Finding>>> {
-        let bots = patient.config.channels.of::<TelegramSection>();
-        bots.map(|(name, bot)| look(ChannelId::new(BOTS.key, name), bot, patient).boxed()).collect()
+    fn checks<'a>(&self, context: CheckContext<'a>) -> Vec<BoxFuture<'a, Vec<Finding>>> {
+        let bots = context.config.channels.of::<TelegramSection>();
+        bots.map(|(name, bot)| check_bot(ChannelId::new(BOTS.key, name), bot, context).boxed()).collect()
     }
 }
 
-async fn in_time<T>(asking: impl Future<Output = Result<T, rejoinder_telegram::CheckError>>) -> Result<T, CheckError> {
+async fn with_timeout<T>(
+    request: impl Future<Output = Result<T, rejoinder_telegram::CheckError>>,
+) -> Result<T, CheckError> {
     use rejoinder_telegram::CheckError as Refusal;
-    let Ok(checked) = tokio::time::timeout(CHECK_TIMEOUT, asking).await else {
+    let Ok(checked) = tokio::time::timeout(CHECK_TIMEOUT, request).await else {
         return Err(CheckError::Unreachable("Telegram cannot be reached: it does not answer".to_owned()));
     };
     checked.map_err(|error| match error {
         Refusal::Unreachable(_) => CheckError::Unreachable(error.to_string()),
-        Refusal::Malformed | Refusal::Unknown => CheckError::Wrong(error.to_string()),
+        Refusal::Malformed | Refusal::Unknown => CheckError::Rejected(error.to_string()),
     })
 }
 
@@ -119,7 +121,7 @@ fn introduction(bot: &BotProfile) -> String {
 }
 
 /// Which messages it sees in groups.
-const fn in_groups(bot: &BotProfile) -> &'static str {
+const fn group_visibility(bot: &BotProfile) -> &'static str {
     if !bot.can_join_groups {
         "It cannot be added to groups; to change that, send /setjoingroups to BotFather."
     } else if bot.can_read_all_group_messages {
@@ -131,74 +133,77 @@ const fn in_groups(bot: &BotProfile) -> &'static str {
     }
 }
 
-async fn look(channel: ChannelId, bot: &TelegramSection, patient: Patient<'_>) -> Vec<Finding> {
+async fn check_bot(channel: ChannelId, bot: &TelegramSection, context: CheckContext<'_>) -> Vec<Finding> {
     let about = channel.to_string();
-    let (known, posting) = match ask(bot, patient.http).await {
-        Ok(known) => known,
-        Err(CheckError::Wrong(why)) => {
+    let (profile, status) = match fetch_profile_and_webhook(bot, context.http).await {
+        Ok(fetched) => fetched,
+        Err(CheckError::Rejected(why)) => {
             let advice = "Get the token from BotFather with /token, set it, and restart.";
-            return vec![Finding::wrong(about, why).so(advice)];
+            return vec![Finding::wrong(about, why).with_advice(advice)];
         }
         Err(CheckError::Unreachable(why)) => {
             let advice = format!("Check this machine's network and channels.{about}.api_url.");
-            return vec![Finding::wrong(about, why).so(advice)];
+            return vec![Finding::wrong(about, why).with_advice(advice)];
         }
     };
-    let mut findings = vec![Finding::ok(&*about, introduction(&known))];
-    if bot.group_policy == GroupPolicy::All && !known.can_read_all_group_messages {
+    let mut findings = vec![Finding::ok(&*about, introduction(&profile))];
+    if bot.group_policy == GroupPolicy::All && !profile.can_read_all_group_messages {
         let what = format!("channels.{about}.group_policy is \"all\", and privacy mode is on");
-        findings.push(Finding::warning(&*about, what).so(in_groups(&known)));
+        findings.push(Finding::warning(&*about, what).with_advice(group_visibility(&profile)));
     } else {
-        findings.push(Finding::ok(&*about, in_groups(&known)));
+        findings.push(Finding::ok(&*about, group_visibility(&profile)));
     }
-    match bot.posted_to() {
-        Some(webhook) => findings.push(posted(&about, &webhook.url, &posting, patient.is_running)),
-        None => findings.extend(polled(&about, &posting)),
+    match bot.active_webhook() {
+        Some(webhook) => findings.push(webhook_finding(&about, &webhook.url, &status, context.is_running)),
+        None => findings.extend(polling_finding(&about, &status)),
     }
     findings
 }
 
 /// Asks for its profile, and where its updates go.
-async fn ask(bot: &TelegramSection, http: &Client) -> Result<(BotProfile, Posting), CheckError> {
+async fn fetch_profile_and_webhook(
+    bot: &TelegramSection,
+    http: &Client,
+) -> Result<(BotProfile, WebhookStatus), CheckError> {
     let (api_url, token) = (&bot.api_url, bot.token.get());
     tokio::try_join!(
-        in_time(rejoinder_telegram::check(http, api_url, token)),
-        in_time(rejoinder_telegram::check_posting(http, api_url, token))
+        with_timeout(rejoinder_telegram::check(http, api_url, token)),
+        with_timeout(rejoinder_telegram::check_webhook(http, api_url, token))
     )
 }
 
 /// The finding for a bot that polls: a warning if a webhook is set.
-fn polled(about: &str, posting: &Posting) -> Option<Finding> {
-    let url = posting.url.as_ref()?;
+fn polling_finding(about: &str, status: &WebhookStatus) -> Option<Finding> {
+    let url = status.url.as_ref()?;
     let what = format!("a webhook is set, {url}, though channels.{about}.mode is \"polling\"");
     let advice =
         "The gateway deletes it at its start. If it is set again, another program uses this token: stop that program.";
-    Some(Finding::warning(about, what).so(advice))
+    Some(Finding::warning(about, what).with_advice(advice))
 }
 
 /// The finding for a bot whose updates are posted to the gateway.
-fn posted(about: &str, ours: &Url, posting: &Posting, is_running: bool) -> Finding {
-    let waiting = match posting.pending {
+fn webhook_finding(about: &str, ours: &Url, status: &WebhookStatus, is_running: bool) -> Finding {
+    let waiting = match status.pending {
         0 => "no update is waiting".to_owned(),
         1 => "one update is waiting".to_owned(),
         pending => format!("{pending} updates are waiting"),
     };
-    match (&posting.url, &posting.last_error) {
+    match (&status.url, &status.last_error) {
         (None, _) if is_running => Finding::warning(about, "no webhook is set, though a gateway is running")
-            .so("See its log for the reason; it keeps retrying."),
+            .with_advice("See its log for the reason; it keeps retrying."),
         (None, _) => Finding::ok(about, "no webhook is set yet: the gateway sets it when it starts"),
         (Some(url), _) if url != ours.as_str() => {
             let advice = "The gateway sets it again. If it changes back, another program uses this token: stop it.";
-            Finding::warning(about, format!("Telegram posts updates to {url} instead of {ours}")).so(advice)
+            Finding::warning(about, format!("Telegram posts updates to {url} instead of {ours}")).with_advice(advice)
         }
-        (Some(url), Some((why, at))) if posting.pending > 0 => {
+        (Some(url), Some((why, at))) if status.pending > 0 => {
             let what = format!("Telegram cannot reach {url}: {why} (at {}; {waiting})", rfc3339(*at));
             let advice = if is_running {
                 "Check the proxy in front of the gateway: host name, certificate, port and path."
             } else {
                 "No gateway is running: start it. Telegram keeps undelivered updates for a day."
             };
-            Finding::wrong(about, what).so(advice)
+            Finding::wrong(about, what).with_advice(advice)
         }
         (Some(url), Some((why, at))) => {
             let what = format!("Telegram posts updates to {url}; {waiting}. It last failed at {}: {why}", rfc3339(*at));

@@ -82,8 +82,8 @@ fn platforms_stand_beside_each_other() {
 
     let channels: Vec<_> = parts.channels.iter().map(|channel| channel.channel().platform().to_owned()).collect();
     assert_eq!(channels, ["webchat", "webhook", "telegram", "discord", "matrix"]);
-    let told: Vec<_> = parts.told.iter().map(|told| told.account().map(ToString::to_string)).collect();
+    let accounts: Vec<_> = parts.notices.iter().map(|notice| notice.account().map(ToString::to_string)).collect();
     let some = |name: &str| Some(name.to_owned());
-    assert_eq!(told, [None, None, some("discord.main"), some("matrix.main"), some("telegram.main")]);
+    assert_eq!(accounts, [None, None, some("discord.main"), some("matrix.main"), some("telegram.main")]);
     assert_eq!((parts.settings.access.len(), parts.settings.max_attachment), (3, 64 << 20));
 }

@@ -40,16 +40,16 @@ async fn somebody_who_is_let_in_is_answered_and_a_stranger_is_not() {
     let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
     let general = server.guild("Home").await.channel("general").await;
     let allow = format!("allow_from = [\"{}\"]", ada.id());
-    let gateway = TestGateway::with(Echo::at_once(), &section(&server, server.token(), &allow)).await;
+    let gateway = TestGateway::start_with(Echo::at_once(), &section(&server, server.token(), &allow)).await;
 
     bob.mentions(&general, "and me?").await;
     ada.mentions(&general, "hello").await;
     ada.dm("hello again").await;
 
-    assert_eq!(server.until_said(&general, 1).await, ["you said: hello"]);
-    assert_eq!(server.until_said(&ada.direct().await, 1).await, ["you said: hello again"]);
-    assert_eq!(server.said(&general).await.len(), 1);
-    gateway.stopped().await;
+    assert_eq!(server.until_bot_texts(&general, 1).await, ["you said: hello"]);
+    assert_eq!(server.until_bot_texts(&ada.direct().await, 1).await, ["you said: hello again"]);
+    assert_eq!(server.bot_texts(&general).await.len(), 1);
+    gateway.stop().await;
 }
 
 /// D17, F1.
@@ -57,13 +57,13 @@ async fn somebody_who_is_let_in_is_answered_and_a_stranger_is_not() {
 async fn an_application_whose_token_is_refused_turns_readiness_red_and_the_others_go_on() {
     let server = DiscordServer::start().await;
     let config = section(&server, "MTIz.re.voked", "");
-    let gateway = TestGateway::begun(tempfile::tempdir().unwrap(), Echo::at_once(), &config).await;
+    let gateway = TestGateway::start_unready(tempfile::tempdir().unwrap(), Echo::at_once(), &config).await;
 
     let (status, problem) = problem(&gateway).await;
 
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(problem.contains("does not know the token") && !problem.contains("voked"), "{problem}");
-    gateway.answered("test", "are you there?").await;
+    gateway.ask_for_answer("test", "are you there?").await;
     assert_eq!(gateway.admin("channels").await.1["items"][0]["problem"], problem);
 }
 
@@ -74,7 +74,7 @@ async fn an_intent_that_is_not_switched_on_is_named_and_what_can_be_read_is_answ
     server.set(json!({ "message_content": false })).await;
     let ada = server.person("Ada").await;
     let config = section(&server, server.token(), "dm_policy = \"open\"");
-    let gateway = TestGateway::begun(tempfile::tempdir().unwrap(), Echo::at_once(), &config).await;
+    let gateway = TestGateway::start_unready(tempfile::tempdir().unwrap(), Echo::at_once(), &config).await;
 
     let (status, problem) = problem(&gateway).await;
 
@@ -82,8 +82,8 @@ async fn an_intent_that_is_not_switched_on_is_named_and_what_can_be_read_is_answ
     assert!(problem.contains("MESSAGE CONTENT INTENT") && problem.contains("message_content = false"), "{problem}");
     server.until_connected().await;
     ada.dm("hello").await;
-    assert_eq!(server.until_said(&ada.direct().await, 1).await, ["you said: hello"]);
-    gateway.stopped().await;
+    assert_eq!(server.until_bot_texts(&ada.direct().await, 1).await, ["you said: hello"]);
+    gateway.stop().await;
 }
 
 #[tokio::test]
@@ -92,9 +92,9 @@ async fn the_intent_is_not_missed_where_it_is_not_wanted() {
     server.set(json!({ "message_content": false })).await;
     let config = section(&server, server.token(), "message_content = false");
 
-    let gateway = TestGateway::with(Echo::at_once(), &config).await;
+    let gateway = TestGateway::start_with(Echo::at_once(), &config).await;
 
     let (status, bot) = readiness(&gateway).await;
     assert_eq!((status, &bot["problem"]), (StatusCode::OK, &Value::Null));
-    gateway.stopped().await;
+    gateway.stop().await;
 }

@@ -13,49 +13,53 @@ use tokio::process::Command;
 use crate::support::TestGateway;
 
 /// A run of `rejoinder doctor`.
-struct Visit {
+struct DoctorRun {
     code: Option<i32>,
     findings: Vec<Value>,
 }
 
-impl Visit {
+impl DoctorRun {
     /// Checks the configuration `rejoinder.toml` in `folder`, which is also the data directory.
-    async fn to(folder: &Path) -> Self {
-        Self::with(folder, &[]).await
+    async fn in_folder(folder: &Path) -> Self {
+        Self::with_env(folder, &[]).await
     }
 
     /// Checks a running gateway.
-    async fn of(gateway: &TestGateway) -> Self {
+    async fn beside(gateway: &TestGateway) -> Self {
         let address = gateway.address.to_string();
-        Self::with(gateway.data.path(), &[("REJOINDER__SERVER__LISTEN", &address)]).await
+        Self::with_env(gateway.data.path(), &[("REJOINDER__SERVER__LISTEN", &address)]).await
     }
 
-    async fn with(folder: &Path, variables: &[(&str, &str)]) -> Self {
+    async fn with_env(folder: &Path, variables: &[(&str, &str)]) -> Self {
         let (code, out, _) = run(folder, &["--json"], variables).await;
-        let visit: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"));
-        assert_eq!(visit["ok"], code == Some(0), "{out}");
-        Self { code, findings: visit["findings"].as_array().unwrap().clone() }
+        let report: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"));
+        assert_eq!(report["ok"], code == Some(0), "{out}");
+        Self { code, findings: report["findings"].as_array().unwrap().clone() }
     }
 
     /// The findings about `about`: each verdict with what was found and the advice.
     fn about(&self, about: &str) -> Vec<(&str, String)> {
         let findings = self.findings.iter().filter(|finding| finding["about"] == about);
-        let told = findings.map(|finding| {
+        let texts = findings.map(|finding| {
             let (what, advice) = (finding["what"].as_str().unwrap(), finding["advice"].as_str().unwrap_or_default());
             (finding["verdict"].as_str().unwrap(), format!("{what} {advice}"))
         });
-        told.collect()
+        texts.collect()
     }
 
     /// Whether there is a finding about `about` with this verdict and all of `words`.
-    fn found(&self, about: &str, verdict: &str, words: &[&str]) -> bool {
-        let is_it = |(its, what): &(&str, String)| *its == verdict && words.iter().all(|word| what.contains(word));
-        self.about(about).iter().any(is_it)
+    fn has_finding(&self, about: &str, verdict: &str, words: &[&str]) -> bool {
+        let matches = |(its, what): &(&str, String)| *its == verdict && words.iter().all(|word| what.contains(word));
+        self.about(about).iter().any(matches)
     }
 
     #[track_caller]
-    fn must_find(&self, about: &str, verdict: &str, words: &[&str]) {
-        assert!(self.found(about, verdict, words), "{about} is not {verdict} with {words:?}: {:#?}", self.findings);
+    fn assert_finding(&self, about: &str, verdict: &str, words: &[&str]) {
+        assert!(
+            self.has_finding(about, verdict, words),
+            "{about} is not {verdict} with {words:?}: {:#?}",
+            self.findings
+        );
     }
 }
 
@@ -71,7 +75,7 @@ async fn run(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> (
 
 /// A folder with this configuration; its gateway would listen on a free port.
 async fn folder(config: &str) -> TempDir {
-    let address = nobody().await;
+    let address = unused_address().await;
     folder_with(&format!("[server]\nlisten = \"{address}\"\n{config}"))
 }
 
@@ -84,6 +88,6 @@ fn folder_with(config: &str) -> TempDir {
 }
 
 /// An address where nothing listens.
-async fn nobody() -> std::net::SocketAddr {
+async fn unused_address() -> std::net::SocketAddr {
     tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
 }

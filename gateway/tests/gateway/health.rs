@@ -32,7 +32,7 @@ async fn it_is_alive_whatever_it_is_called() {
 #[tokio::test]
 async fn every_metric_is_described() {
     let gateway = TestGateway::start().await;
-    gateway.answered("test", "hello").await;
+    gateway.ask_for_answer("test", "hello").await;
 
     let text = gateway.get("/metrics").send().await.unwrap().text().await.unwrap();
 

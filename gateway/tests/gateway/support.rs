@@ -42,7 +42,7 @@ impl Echo {
         Self { release: None, started: Arc::default() }
     }
 
-    pub(crate) fn held() -> (Self, Arc<Notify>, Arc<Notify>) {
+    pub(crate) fn waiting() -> (Self, Arc<Notify>, Arc<Notify>) {
         let (release, started) = (Arc::<Notify>::default(), Arc::<Notify>::default());
         (Self { release: Some(Arc::clone(&release)), started: Arc::clone(&started) }, release, started)
     }
@@ -74,21 +74,21 @@ pub(crate) struct TestGateway {
 
 impl TestGateway {
     pub(crate) async fn start() -> Self {
-        Self::with(Echo::at_once(), "").await
+        Self::start_with(Echo::at_once(), "").await
     }
 
-    pub(crate) async fn with(agent: Echo, config: &str) -> Self {
-        Self::on(tempfile::tempdir().unwrap(), agent, config).await
+    pub(crate) async fn start_with(agent: Echo, config: &str) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), agent, config).await
     }
 
-    pub(crate) async fn on(data: TempDir, agent: Echo, config: &str) -> Self {
-        let gateway = Self::begun(data, agent, config).await;
-        gateway.is_ready().await;
+    pub(crate) async fn start_in(data: TempDir, agent: Echo, config: &str) -> Self {
+        let gateway = Self::start_unready(data, agent, config).await;
+        gateway.until_ready().await;
         gateway
     }
 
     /// Starts a gateway without waiting until it is ready.
-    pub(crate) async fn begun(data: TempDir, agent: Echo, config: &str) -> Self {
+    pub(crate) async fn start_unready(data: TempDir, agent: Echo, config: &str) -> Self {
         let path = data.path().join("rejoinder.toml");
         std::fs::write(&path, format!("{CONFIG}\n{config}")).unwrap();
         let options =
@@ -104,7 +104,7 @@ impl TestGateway {
     }
 
     /// Waits until `/readyz` succeeds.
-    async fn is_ready(&self) {
+    async fn until_ready(&self) {
         let asking = async {
             loop {
                 match self.get("/readyz").send().await {
@@ -130,7 +130,7 @@ impl TestGateway {
     }
 
     /// Asks a hook, expects an answer, and returns the turn's id.
-    pub(crate) async fn answered(&self, hook: &str, message: &str) -> String {
+    pub(crate) async fn ask_for_answer(&self, hook: &str, message: &str) -> String {
         let response = self.ask(hook, message).send().await.unwrap();
         assert_eq!(response.status(), StatusCode::OK);
         json_of(response).await["turn_id"].as_str().unwrap().to_owned()
@@ -142,12 +142,12 @@ impl TestGateway {
     }
 
     /// Starts a graceful shutdown.
-    pub(crate) fn begins_to_stop(&self) {
+    pub(crate) fn begin_shutdown(&self) {
         self.shutdown.cancel();
     }
 
     /// Stops the gateway, and returns its data directory.
-    pub(crate) async fn stopped(self) -> TempDir {
+    pub(crate) async fn stop(self) -> TempDir {
         self.shutdown.cancel();
         tokio::time::timeout(PATIENCE, self.running).await.expect("the gateway ends").unwrap().unwrap();
         self.data

@@ -72,7 +72,7 @@ async fn a_panic_is_survived() {
     let answer = json_of(gateway.ask("test", "panic").send().await.unwrap()).await;
 
     assert_eq!(answer["fallback"]["cause"], "error");
-    gateway.answered("test", "still there?").await;
+    gateway.ask_for_answer("test", "still there?").await;
 }
 
 #[rstest]
@@ -95,7 +95,7 @@ async fn rubbish_is_refused_and_the_gateway_goes_on(#[case] rubbish: &[u8]) {
     let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("the connection ends");
 
     assert!(!answer.starts_with(b"HTTP/1.1 2"), "{}", String::from_utf8_lossy(&answer));
-    gateway.answered("test", "still there?").await;
+    gateway.ask_for_answer("test", "still there?").await;
 }
 
 #[tokio::test]
@@ -108,5 +108,5 @@ async fn a_head_without_end_is_refused() {
     assert!(
         request.send().await.map_or(true, |response| response.status() == StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
     );
-    gateway.answered("test", "still there?").await;
+    gateway.ask_for_answer("test", "still there?").await;
 }

@@ -72,7 +72,7 @@ async fn readiness(gateway: &TestGateway) -> (StatusCode, Value) {
 async fn a_bot_whose_token_is_refused_turns_readiness_red_and_the_others_go_on() {
     let (api, _) = bot_api("123456:right").await;
     let config = format!("[channels.telegram.main]\ntoken = \"123456:revoked\"\napi_url = \"{api}\"\n");
-    let gateway = TestGateway::begun(tempfile::tempdir().unwrap(), Echo::at_once(), &config).await;
+    let gateway = TestGateway::start_unready(tempfile::tempdir().unwrap(), Echo::at_once(), &config).await;
 
     let naming = async {
         loop {
@@ -89,7 +89,7 @@ async fn a_bot_whose_token_is_refused_turns_readiness_red_and_the_others_go_on()
 
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(problem.contains("does not know the token") && !problem.contains("revoked"), "{problem}");
-    gateway.answered("test", "are you there?").await;
+    gateway.ask_for_answer("test", "are you there?").await;
     assert_eq!(gateway.admin("channels").await.1["items"][0]["problem"], problem);
 }
 
@@ -101,7 +101,7 @@ async fn updates_that_are_posted_with_the_secret_are_answered() {
         "[channels.telegram.main]\ntoken = \"123456:right\"\napi_url = \"{api}\"\nallow_from = [42]\nmode = \"webhook\"\n\
          webhook = {{ url = \"http://127.0.0.1:1/telegram/main\", secret = \"{SECRET}\" }}\n"
     );
-    let gateway = TestGateway::with(Echo::at_once(), &config).await;
+    let gateway = TestGateway::start_with(Echo::at_once(), &config).await;
     let post = async |secret: &str, path: &str| {
         let person = json!({ "id": 42, "is_bot": false, "first_name": "Ada" });
         let message = json!({

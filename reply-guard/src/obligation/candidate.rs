@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::decision::{Effect, Step, Suppressed};
-use crate::{Cause, End, Reply, SignalKind, Via, outcome::Judged};
+use super::decision::{Effect, EventContext, Suppressed};
+use crate::{Cause, End, Reply, SignalKind, Via, outcome::NormalisedOutcome};
 
 /// One of the competing ends. It is normalised before it competes, so blank text never displaces anything.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Candidate {
     /// The agent ended its run.
-    Outcome(Judged),
+    Outcome(NormalisedOutcome),
     /// The agent sent this during its run.
     Sent(Reply),
     /// There will be no outcome.
@@ -30,7 +30,7 @@ pub(super) enum Race {
 impl Candidate {
     pub(super) const fn rank(&self) -> End {
         match self {
-            Self::Outcome(Judged::Defer { .. }) => End::Deferral,
+            Self::Outcome(NormalisedOutcome::Defer { .. }) => End::Deferral,
             Self::Outcome(_) | Self::Sent(_) => End::Outcome,
             Self::Failed { cause: Cause::Timeout, .. } => End::Deadline,
             Self::Failed { .. } => End::Failure,
@@ -39,7 +39,7 @@ impl Candidate {
 
     /// Whether it is an answer: a reply, a reaction or the agent's own send.
     pub(super) const fn is_answer(&self) -> bool {
-        matches!(self, Self::Outcome(Judged::Reply(_) | Judged::React(_)) | Self::Sent(_))
+        matches!(self, Self::Outcome(NormalisedOutcome::Reply(_) | NormalisedOutcome::React(_)) | Self::Sent(_))
     }
 
     /// How it fares against a claim of rank `held`.
@@ -59,16 +59,16 @@ impl Candidate {
     }
 
     /// Records that it lost. A silence that lost is not recorded.
-    pub(super) fn suppress(self, reason: String, step: &mut Step<'_>) {
+    pub(super) fn suppress(self, reason: String, context: &mut EventContext<'_>) {
         let what = self.rank();
         let text = match self {
-            Self::Outcome(Judged::Silent(_)) => return,
-            Self::Outcome(Judged::Reply(reply)) | Self::Sent(reply) => Some(reply.text),
-            Self::Outcome(Judged::React(emoji)) => Some(emoji),
-            Self::Outcome(Judged::Defer { note, .. }) => note,
+            Self::Outcome(NormalisedOutcome::Silent(_)) => return,
+            Self::Outcome(NormalisedOutcome::Reply(reply)) | Self::Sent(reply) => Some(reply.text),
+            Self::Outcome(NormalisedOutcome::React(emoji)) => Some(emoji),
+            Self::Outcome(NormalisedOutcome::Defer { note, .. }) => note,
             Self::Failed { why, .. } => Some(why),
         };
-        step.emit(Effect::Suppress(Suppressed { what, text, reason }));
+        context.emit(Effect::Suppress(Suppressed { what, text, reason }));
     }
 }
 

@@ -64,14 +64,14 @@ pub struct Decision {
     pub effects: Vec<Effect>,
 }
 
-/// One step of the machine: its inputs, and the effects so far.
-pub(super) struct Step<'a> {
+/// What one event is applied with: the policy, the time, and the effects so far.
+pub(super) struct EventContext<'a> {
     pub(super) policy: &'a Policy,
     pub(super) now: Timestamp,
     pub(super) effects: Vec<Effect>,
 }
 
-impl<'a> Step<'a> {
+impl<'a> EventContext<'a> {
     pub(super) const fn new(policy: &'a Policy, now: Timestamp) -> Self {
         Self { policy, now, effects: Vec::new() }
     }

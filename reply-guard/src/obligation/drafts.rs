@@ -7,8 +7,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Obligation, State, Work,
-    decision::{Effect, Step},
+    Obligation, ObligationState, Work,
+    decision::{Effect, EventContext},
 };
 use crate::{Cleared, Draft, Shim};
 
@@ -68,12 +68,12 @@ impl Obligation {
             return DraftPlace::Nowhere;
         }
         match (&self.state, &self.draft) {
-            (State::Deferred, _) => {
+            (ObligationState::Deferred, _) => {
                 let message = self.debt.as_ref().and_then(|debt| debt.messages.first());
                 message.map_or(DraftPlace::Nowhere, |message| DraftPlace::Message(message))
             }
             (_, Some(Drafting::Shown { message })) => DraftPlace::Message(message),
-            (State::Open, None) => DraftPlace::New,
+            (ObligationState::Open, None) => DraftPlace::New,
             _ => DraftPlace::Nowhere,
         }
     }
@@ -107,16 +107,16 @@ impl Obligation {
 
     /// Whether the draft's delivery is still to be sent.
     #[must_use]
-    pub const fn is_draft_wanted(&self) -> bool {
+    pub const fn is_draft_pending(&self) -> bool {
         matches!(self.draft, Some(Drafting::Sending { .. }))
     }
 
-    pub(super) fn draft(&mut self, text: &str, step: &mut Step<'_>) {
+    pub(super) fn draft(&mut self, text: &str, context: &mut EventContext<'_>) {
         if self.draft_place() == DraftPlace::New
             && let Some(draft) = self.clear_draft(text)
         {
             self.draft = Some(Drafting::Sending { attempted: false, in_doubt: false });
-            step.emit(Effect::Draft(draft));
+            context.emit(Effect::Draft(draft));
         }
     }
 
@@ -127,14 +127,14 @@ impl Obligation {
     }
 
     /// A draft that was not sent is not retried: the next one has more text.
-    pub(super) fn draft_not_sent(&mut self, step: &mut Step<'_>) {
+    pub(super) fn draft_not_sent(&mut self, context: &mut EventContext<'_>) {
         if let Some(Drafting::Sending { in_doubt: false, .. }) = self.draft {
-            self.take_back_draft(step);
+            self.withdraw_draft(context);
         }
     }
 
     pub(super) fn draft_shown(&mut self, messages: Vec<String>) {
-        if self.is_draft_wanted() {
+        if self.is_draft_pending() {
             self.draft = messages.into_iter().next().map(|message| Drafting::Shown { message });
         }
     }
@@ -146,27 +146,27 @@ impl Obligation {
         }
     }
 
-    pub(super) fn draft_lost(&mut self, idempotent: bool, step: &mut Step<'_>) {
+    pub(super) fn draft_lost(&mut self, idempotent: bool, context: &mut EventContext<'_>) {
         let Some(Drafting::Sending { in_doubt, .. }) = &mut self.draft else { return };
         if idempotent {
             // The resend finds out whether it arrived, and under which id.
             *in_doubt = true;
-            step.emit(Effect::Resend { claim: Draft::CLAIM, labelled: false });
+            context.emit(Effect::Resend { claim: Draft::CLAIM, labelled: false });
         } else {
             self.draft = Some(Drafting::Lost);
         }
     }
 
     /// Withdraws a draft that was not attempted, if the turn has left the open state.
-    pub(super) fn take_back_unsent_draft(&mut self, step: &mut Step<'_>) {
+    pub(super) fn withdraw_unsent_draft(&mut self, context: &mut EventContext<'_>) {
         let is_unsent = matches!(self.draft, Some(Drafting::Sending { attempted: false, in_doubt: false }));
-        if is_unsent && self.state != State::Open {
-            self.take_back_draft(step);
+        if is_unsent && self.state != ObligationState::Open {
+            self.withdraw_draft(context);
         }
     }
 
-    fn take_back_draft(&mut self, step: &mut Step<'_>) {
+    fn withdraw_draft(&mut self, context: &mut EventContext<'_>) {
         self.draft = None;
-        step.emit(Effect::Withdraw { claim: Draft::CLAIM });
+        context.emit(Effect::Withdraw { claim: Draft::CLAIM });
     }
 }

@@ -71,14 +71,14 @@ pub enum Event {
     Recovered,
     /// The gateway shuts down cleanly and stopped the run in flight. The turn is run again, and this run does not
     /// count.
-    TakenBack,
+    Interrupted,
     /// The person cancelled the turn.
     Cancelled {
         /// With a command, or by deleting the message.
         by: CancelledBy,
     },
     /// The turn was merged into another one. Only a waiting turn with nothing in flight that may have been seen
-    /// becomes [`State::Merged`](crate::State::Merged); any other is unchanged.
+    /// becomes [`ObligationState::Merged`](crate::ObligationState::Merged); any other is unchanged.
     Merged {
         /// The id of the turn that answers for both.
         into: String,

@@ -9,7 +9,7 @@ use crate::{End, SignalKind, Via};
 /// The state of an obligation. It is stored and shown to the operator.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum ObligationState {
     /// No signal has been shown and none is in flight.
     Open,
     /// A signal is in flight.
@@ -44,7 +44,7 @@ pub enum State {
     },
 }
 
-impl State {
+impl ObligationState {
     /// The state's name, as records and interfaces use it.
     #[must_use]
     pub const fn as_str(&self) -> &'static str {

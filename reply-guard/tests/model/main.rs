@@ -177,13 +177,13 @@ fn a_draft_without_a_row_is_found() {
 /// B1, D3.
 #[test]
 fn a_turn_that_is_given_up_while_it_waits_is_found() {
-    breaks("a waiting turn is not given up", Bug::GivesUpWhoWaits, World { mishaps: 0, ..world() });
+    breaks("a waiting turn is not given up", Bug::TimesOutWaitingTurns, World { mishaps: 0, ..world() });
 }
 
 /// K6.
 #[test]
 fn an_answer_that_stops_in_the_middle_without_a_word_is_found() {
-    breaks("an answer that stops in the middle says so", Bug::StopsInTheMiddle, World { parts: 2, ..world() });
+    breaks("an answer that stops in the middle says so", Bug::SettlesOnFirstPart, World { parts: 2, ..world() });
 }
 
 #[test]
@@ -194,5 +194,5 @@ fn a_debt_that_nobody_collects_is_found() {
 /// A18.
 #[test]
 fn a_refusal_that_counts_as_a_receipt_is_found() {
-    breaks("settled means seen", Bug::TakesRefusalsForReceipts, world());
+    breaks("settled means seen", Bug::ReportsRefusalsAsReceipts, world());
 }

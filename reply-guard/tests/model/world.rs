@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rejoinder_guard::{
     Body, CancelledBy, Cause, Decision, Draft, DraftPlace, Effect, End, Event, Expectation, LateAnswer, Obligation,
-    OnUnknown, Outcome, Policy, Reply, Settlement, SignalKind, State, Timestamp, Via,
+    ObligationState, OnUnknown, Outcome, Policy, Reply, Settlement, SignalKind, Timestamp, Via,
 };
 use stateright::{Model, Property};
 
@@ -30,13 +30,13 @@ pub(crate) enum Bug {
     /// Debts fall due unnoticed.
     ForgetsDebts,
     /// A refusal is reported as a receipt.
-    TakesRefusalsForReceipts,
+    ReportsRefusalsAsReceipts,
     /// A draft is sent without a row: its fate is unknown after a crash.
     ForgetsDrafts,
     /// A turn that waits for its run is ended as if the run had taken too long.
-    GivesUpWhoWaits,
+    TimesOutWaitingTurns,
     /// The receipt of the first part is reported as that of the whole answer.
-    StopsInTheMiddle,
+    SettlesOnFirstPart,
 }
 
 /// The parameters of the model, the same in every state.
@@ -133,9 +133,9 @@ pub(crate) struct Moment {
     deciding: Option<(Ending, Obligation)>,
     mishaps_left: u8,
     oddities_left: u8,
-    /// How many answers the guard was given; `answers_told` counts those that it sent or suppressed.
+    /// How many answers the guard was given; `answers_handled` counts those that it sent or suppressed.
     answers: u8,
-    answers_told: u8,
+    answers_handled: u8,
 }
 
 /// What happens next.
@@ -205,7 +205,7 @@ impl World {
                 Effect::Send(cleared) => {
                     let signal = cleared.get();
                     if matches!(signal.body, Body::Reply(_) | Body::React(_)) && rung_of(&signal.via).is_none() {
-                        moment.answers_told += 1;
+                        moment.answers_handled += 1;
                     }
                     let is_reply = matches!(signal.body, Body::Reply(_));
                     moment.rows.push(Row {
@@ -257,7 +257,7 @@ impl World {
                 }
                 Effect::Run { .. } => (moment.run, moment.has_run) = (Run::Going, true),
                 Effect::StopRun => moment.run = Run::Stopped,
-                Effect::Suppress(suppressed) if suppressed.what == End::Outcome => moment.answers_told += 1,
+                Effect::Suppress(suppressed) if suppressed.what == End::Outcome => moment.answers_handled += 1,
                 Effect::RunAgain | Effect::Suppress(_) | Effect::Withdraw { .. } => {}
             }
         }
@@ -322,7 +322,7 @@ impl World {
     fn wakes(&self, moment: &Moment) -> bool {
         match self.bug {
             Some(Bug::ForgetsTheClock) => false,
-            Some(Bug::ForgetsDebts) => *moment.obligation.state() != State::Deferred,
+            Some(Bug::ForgetsDebts) => *moment.obligation.state() != ObligationState::Deferred,
             _ => true,
         }
     }
@@ -382,7 +382,7 @@ impl Model for World {
             mishaps_left: self.mishaps,
             oddities_left: self.oddities,
             answers: 0,
-            answers_told: 0,
+            answers_handled: 0,
         }]
     }
 
@@ -421,7 +421,7 @@ impl Model for World {
             actions.extend(in_flight.map(|_| Action::Crash { executed: true }));
         }
         if let Some(row) = in_flight {
-            let is_last = moment.rows[row].parts_left == 0 || self.has(Bug::StopsInTheMiddle);
+            let is_last = moment.rows[row].parts_left == 0 || self.has(Bug::SettlesOnFirstPart);
             actions.push(if is_last { Action::Deliver(row) } else { Action::DeliverPart(row) });
             // An idempotent platform does not refuse what it has accepted.
             let accepted = self.idempotent && moment.rows[row].is_seen() && moment.rows[row].arrived == 0;
@@ -450,7 +450,7 @@ impl Model for World {
             Action::Tick => {
                 next.now = next.now.max(last.obligation.wake_at()?);
                 self.decide(&mut next, Event::Tick);
-                if self.has(Bug::GivesUpWhoWaits) && last.obligation.is_waiting() {
+                if self.has(Bug::TimesOutWaitingTurns) && last.obligation.is_waiting() {
                     self.decide(&mut next, Event::Cancelled { by: CancelledBy::Turn("the clock".to_owned()) });
                 }
             }
@@ -498,7 +498,7 @@ impl Model for World {
             }
             Action::Refuse(row) => {
                 next.rows[row].status = Status::Dead;
-                let event = if self.has(Bug::TakesRefusalsForReceipts) {
+                let event = if self.has(Bug::ReportsRefusalsAsReceipts) {
                     Event::Delivered { claim: claim(row), messages: vec![String::new()] }
                 } else {
                     Event::Refused { claim: claim(row), reason: "refused".to_owned() }
@@ -585,7 +585,7 @@ fn drafts_leave_no_copy(world: &World, moment: &Moment) -> bool {
 
 /// A turn does not time out before any run has begun.
 fn waiting_ends_no_turn(_: &World, moment: &Moment) -> bool {
-    let is_called_off = |state: &State| matches!(state, State::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) }) if by == "the clock");
+    let is_called_off = |state: &ObligationState| matches!(state, ObligationState::Settled(Settlement::Cancelled { by: CancelledBy::Turn(by) }) if by == "the clock");
     moment.has_run
         || !(moment.rows.iter().any(|row| row.fallback == Some(Cause::Timeout))
             || is_called_off(moment.obligation.state()))
@@ -594,7 +594,8 @@ fn waiting_ends_no_turn(_: &World, moment: &Moment) -> bool {
 /// A signal whose later parts are missing never settles the turn.
 fn no_answer_stops_silently(_: &World, moment: &Moment) -> bool {
     let is_cut = |row: &Row| row.is_final() && row.status == Status::Delivered && row.parts_left > 0;
-    !(matches!(moment.obligation.state(), State::Settled(Settlement::Signal { .. })) && moment.rows.iter().any(is_cut))
+    !(matches!(moment.obligation.state(), ObligationState::Settled(Settlement::Signal { .. }))
+        && moment.rows.iter().any(is_cut))
 }
 
 /// At rest, when nothing has to happen any more, nothing is owed.
@@ -604,8 +605,10 @@ fn never_none_at_rest(world: &World, moment: &Moment) -> bool {
 
 fn settled_means_seen(world: &World, moment: &Moment) -> bool {
     match moment.obligation.state() {
-        State::Settled(Settlement::Signal { .. }) => moment.rows.iter().any(|row| row.is_final() && row.is_seen()),
-        State::Settled(Settlement::Silence { .. }) => world.owed == Expectation::Nothing,
+        ObligationState::Settled(Settlement::Signal { .. }) => {
+            moment.rows.iter().any(|row| row.is_final() && row.is_seen())
+        }
+        ObligationState::Settled(Settlement::Silence { .. }) => world.owed == Expectation::Nothing,
         _ => true,
     }
 }
@@ -613,20 +616,22 @@ fn settled_means_seen(world: &World, moment: &Moment) -> bool {
 /// With a ladder and without mishaps, no turn becomes a dead letter.
 fn dead_letters_are_the_platforms(world: &World, moment: &Moment) -> bool {
     let untroubled = moment.mishaps_left == world.mishaps;
-    let is_dead = matches!(moment.obligation.state(), State::Undeliverable { .. });
+    let is_dead = matches!(moment.obligation.state(), ObligationState::Undeliverable { .. });
     !(untroubled && is_dead && world.owed == Expectation::Answer)
 }
 
 fn debts_are_paid(world: &World, moment: &Moment) -> bool {
     let deferred = moment.rows.iter().any(|row| !row.is_final() && row.status == Status::Delivered);
     let paid = moment.rows.iter().any(|row| row.is_final() && row.is_seen());
-    let ended =
-        matches!(moment.obligation.state(), State::Undeliverable { .. } | State::Settled(Settlement::Cancelled { .. }));
+    let ended = matches!(
+        moment.obligation.state(),
+        ObligationState::Undeliverable { .. } | ObligationState::Settled(Settlement::Cancelled { .. })
+    );
     !deferred || paid || ended || !world.is_at_rest(moment)
 }
 
 fn no_answer_is_dropped(world: &World, moment: &Moment) -> bool {
-    moment.answers_told >= moment.answers || !world.is_at_rest(moment)
+    moment.answers_handled >= moment.answers || !world.is_at_rest(moment)
 }
 
 fn wakes_are_served(world: &World, moment: &Moment) -> bool {

@@ -24,13 +24,13 @@ pub struct Fault(Map<String, Value>);
 impl Fault {
     /// Selects calls of `method` to `route`, the path below `/api/v10`, in which `*` matches one segment and `**` anything:
     /// `/channels/*/messages`.
-    pub fn on(method: &str, route: &str) -> Aim {
-        Aim(Map::from_iter([("method".to_owned(), json!(method)), ("route".to_owned(), json!(route))]))
+    pub fn on(method: &str, route: &str) -> FaultTarget {
+        FaultTarget(Map::from_iter([("method".to_owned(), json!(method)), ("route".to_owned(), json!(route))]))
     }
 
     /// Selects all calls.
-    pub fn on_everything() -> Aim {
-        Aim(Map::new())
+    pub fn on_everything() -> FaultTarget {
+        FaultTarget(Map::new())
     }
 
     /// Sets how many calls it affects.
@@ -75,9 +75,9 @@ impl Fault {
 /// The calls that a fault affects; its methods say how.
 #[derive(Clone, Debug)]
 #[must_use = "choose how these calls fail"]
-pub struct Aim(Map<String, Value>);
+pub struct FaultTarget(Map<String, Value>);
 
-impl Aim {
+impl FaultTarget {
     /// Not executed; a 429 with the headers and body that Discord sends.
     pub fn rate_limited(self, retry_after: Duration, scope: Scope) -> Fault {
         let scope = match scope {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// An action of the Gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gateway {
+pub enum GatewayAction {
     /// Closes all connections with this code. The codes 4004, 4007 and 4009 to 4014 end the sessions too.
     Close(u16),
     /// Cuts all connections with a TCP reset. The sessions can be resumed.
@@ -27,7 +27,7 @@ pub enum Gateway {
     Refuses(bool),
 }
 
-impl Gateway {
+impl GatewayAction {
     pub(crate) fn into_value(self) -> Value {
         match self {
             Self::Close(code) => json!({ "do": "close", "code": code }),

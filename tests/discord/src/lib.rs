@@ -19,7 +19,7 @@ mod server;
 mod view;
 
 pub use fault::{Fault, Scope};
-pub use gateway::{Gateway, Sessions};
+pub use gateway::{GatewayAction, Sessions};
 pub use person::Person;
 pub use place::{Channel, Guild};
 pub use server::{DiscordServer, PATIENCE, python};

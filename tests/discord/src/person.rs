@@ -91,7 +91,7 @@ impl Person {
     }
 
     /// Removes a reaction.
-    pub async fn takes_back(&self, message: &Message, emoji: &str) {
+    pub async fn removes_reaction(&self, message: &Message, emoji: &str) {
         self.reaction(message, emoji, true).await;
     }
 

@@ -17,7 +17,7 @@ use tokio::{
 use crate::{
     control::{Control, id},
     fault::Fault,
-    gateway::{Gateway, Sessions},
+    gateway::{GatewayAction, Sessions},
     person::Person,
     place::{Channel, Guild},
     view::{Call, Interaction, Message},
@@ -54,7 +54,7 @@ struct Information {
 }
 
 #[derive(Deserialize)]
-struct Seen {
+struct VisibleChannel {
     messages: Vec<Message>,
     typing: u64,
 }
@@ -129,12 +129,12 @@ impl DiscordServer {
 
     /// Creates a person.
     pub async fn person(&self, name: &str) -> Person {
-        self.somebody(name, false).await
+        self.create_person(name, false).await
     }
 
     /// Creates another bot.
     pub async fn another_bot(&self, name: &str) -> Person {
-        self.somebody(name, true).await
+        self.create_person(name, true).await
     }
 
     /// Creates many people, each with a direct chat with the bot.
@@ -144,7 +144,7 @@ impl DiscordServer {
             .iter()
             .map(|answer| {
                 let channel = Channel { control: self.control.clone(), id: id(answer, "channel_id") };
-                (self.known(id(answer, "user_id"), String::new()), channel)
+                (self.person_handle(id(answer, "user_id"), String::new()), channel)
             })
             .collect()
     }
@@ -186,7 +186,7 @@ impl DiscordServer {
         Channel { control: self.control.clone(), id: id.to_owned() }
     }
 
-    /// Makes REST calls fail. Returns the fault's number for [`lift`](Self::lift).
+    /// Makes REST calls fail. Returns the fault's number for [`remove_fault`](Self::remove_fault).
     ///
     /// # Panics
     /// If the server returns no number.
@@ -196,12 +196,12 @@ impl DiscordServer {
     }
 
     /// Removes one fault.
-    pub async fn lift(&self, fault: u64) {
+    pub async fn remove_fault(&self, fault: u64) {
         self.control.act("lift", &json!({ "fault": fault })).await;
     }
 
     /// Removes all faults.
-    pub async fn lift_all(&self) {
+    pub async fn clear_faults(&self) {
         self.control.act("lift", &json!({})).await;
     }
 
@@ -213,7 +213,7 @@ impl DiscordServer {
     }
 
     /// Performs an action of the Gateway.
-    pub async fn gateway(&self, action: Gateway) {
+    pub async fn gateway(&self, action: GatewayAction) {
         self.control.act("gateway", &action.into_value()).await;
     }
 
@@ -247,14 +247,14 @@ impl DiscordServer {
     }
 
     /// The texts of the bot's messages in a channel, oldest first.
-    pub async fn said(&self, channel: &Channel) -> Vec<String> {
+    pub async fn bot_texts(&self, channel: &Channel) -> Vec<String> {
         let visible = self.visible(channel).await;
         visible.into_iter().filter(|message| message.ours && !message.loading).map(|message| message.content).collect()
     }
 
     /// How often the bot has sent a typing notice to a channel.
     pub async fn typing(&self, channel: &Channel) -> u64 {
-        let seen: Seen = self.control.get("visible", &[("channel_id", channel.id())]).await;
+        let seen: VisibleChannel = self.control.get("visible", &[("channel_id", channel.id())]).await;
         seen.typing
     }
 
@@ -331,17 +331,17 @@ impl DiscordServer {
     }
 
     /// Waits until the bot has sent this many messages to a channel, and returns their texts.
-    pub async fn until_said(&self, channel: &Channel, number: usize) -> Vec<String> {
+    pub async fn until_bot_texts(&self, channel: &Channel, number: usize) -> Vec<String> {
         let about = format!("{number} messages of the bot");
-        self.until(&about, async || Some(self.said(channel).await).filter(|said| said.len() >= number)).await
+        self.until(&about, async || Some(self.bot_texts(channel).await).filter(|texts| texts.len() >= number)).await
     }
 
-    async fn somebody(&self, name: &str, bot: bool) -> Person {
+    async fn create_person(&self, name: &str, bot: bool) -> Person {
         let answer: Value = self.control.post("person", &json!({ "name": name, "bot": bot })).await;
-        self.known(id(&answer, "user_id"), id(&answer, "username"))
+        self.person_handle(id(&answer, "user_id"), id(&answer, "username"))
     }
 
-    fn known(&self, id: String, username: String) -> Person {
+    fn person_handle(&self, id: String, username: String) -> Person {
         Person { control: self.control.clone(), id, username, bot_mention: self.bot_mention() }
     }
 }
@@ -357,8 +357,8 @@ fn speakers(crowd: &[(Person, Channel)]) -> Vec<Value> {
 /// If there is neither.
 #[must_use]
 pub fn python() -> PathBuf {
-    let made = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/counterparts/python/bin/python");
-    let python = env::var_os("REJOINDER_PYTHON").map_or_else(made, PathBuf::from);
+    let installed = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/counterparts/python/bin/python");
+    let python = env::var_os("REJOINDER_PYTHON").map_or_else(installed, PathBuf::from);
     assert!(python.is_file(), "{} is missing: run `cargo xtask test`", python.display());
     python
 }
@@ -366,6 +366,6 @@ pub fn python() -> PathBuf {
 pub(crate) async fn messages(control: &Control, channel: &Channel, viewer: Option<&str>) -> Vec<Message> {
     let mut query = vec![("channel_id", channel.id())];
     query.extend(viewer.map(|viewer| ("viewer", viewer)));
-    let seen: Seen = control.get("visible", &query).await;
+    let seen: VisibleChannel = control.get("visible", &query).await;
     seen.messages
 }

@@ -24,7 +24,7 @@ async fn discord_py_holds_a_conversation() {
     server.until_connected().await;
 
     ada.slash(&channel, "ask", json!({ "text": "are you there?" })).await;
-    assert_eq!(server.until_said(&channel, 1).await, ["are you there? Yes."]);
+    assert_eq!(server.until_bot_texts(&channel, 1).await, ["are you there? Yes."]);
 
     let asked = ada.mentions(&channel, "buttons").await;
     let question = server
@@ -49,11 +49,11 @@ async fn discord_py_holds_a_conversation() {
 
     let message = ada.says(&channel, "thread").await;
     let thread = server.channel(&message.id);
-    assert_eq!(server.until_said(&thread, 1).await, ["in the thread"]);
+    assert_eq!(server.until_bot_texts(&thread, 1).await, ["in the thread"]);
 
     channel.denies(&["send_messages"]).await;
     ada.dm("forbidden").await;
-    assert_eq!(server.until_said(&ada.direct().await, 1).await, ["Forbidden 50013"]);
+    assert_eq!(server.until_bot_texts(&ada.direct().await, 1).await, ["Forbidden 50013"]);
 
     ada.dm("bye").await;
     let status = judge.wait().await.expect("discord.py ends");

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rejoinder_discord_server::{DiscordServer, Fault, Gateway, Scope};
+use rejoinder_discord_server::{DiscordServer, Fault, GatewayAction, Scope};
 use serenity::{
     Error,
     all::{CreateMessage, Nonce},
@@ -74,11 +74,11 @@ async fn what_was_executed_before_the_connection_was_cut_is_found_by_its_nonce()
     for fault in faults {
         server.fault(fault).await;
         assert!(send(&http, &channel, once("hi")).await.is_err());
-        assert_eq!(server.said(&channel).await, ["hi"]);
+        assert_eq!(server.bot_texts(&channel).await, ["hi"]);
     }
 
     send(&http, &channel, once("hi")).await.expect("the earlier message is returned");
-    assert_eq!(server.said(&channel).await, ["hi"]);
+    assert_eq!(server.bot_texts(&channel).await, ["hi"]);
 }
 
 #[tokio::test]
@@ -121,7 +121,7 @@ async fn faults_count_their_calls() {
 
     let outage = server.fault(Fault::on_everything().failed(503).always()).await;
     assert_eq!(statuses(3).await, [503, 503, 503]);
-    server.lift(outage).await;
+    server.remove_fault(outage).await;
     assert_eq!(statuses(1).await, [200]);
 }
 
@@ -139,7 +139,7 @@ async fn a_fault_hits_only_the_words_that_it_is_for() {
     }
     say("part 3").await.expect("the message is sent");
 
-    assert_eq!(server.said(&channel).await, ["part 1", "part 3"]);
+    assert_eq!(server.bot_texts(&channel).await, ["part 1", "part 3"]);
 }
 
 #[tokio::test]
@@ -157,7 +157,7 @@ async fn an_answer_can_be_late_or_never_come() {
     let started = Instant::now();
     let waiting = send(&http, &channel, CreateMessage::new().content("seen before"));
     let (answer, seen) = tokio::join!(waiting, async {
-        server.until_said(&channel, 2).await;
+        server.until_bot_texts(&channel, 2).await;
         started.elapsed()
     });
     answer.expect("there is a response");
@@ -165,7 +165,7 @@ async fn an_answer_can_be_late_or_never_come() {
 
     server.fault(Fault::on("POST", MESSAGES).executed_then_silent()).await;
     let waiting = send(&http, &channel, CreateMessage::new().content("silence"));
-    let executed = server.until_said(&channel, 3);
+    let executed = server.until_bot_texts(&channel, 3);
     tokio::select! {
         answer = waiting => panic!("unexpected response: {answer:?}"),
         said = executed => assert_eq!(said, ["late", "seen before", "silence"]),
@@ -274,7 +274,7 @@ async fn who_makes_too_many_invalid_requests_is_banned() {
 #[tokio::test]
 async fn a_server_that_is_away_refuses_the_gateway_too() {
     let server = DiscordServer::start().await;
-    server.gateway(Gateway::Refuses(true)).await;
+    server.gateway(GatewayAction::Refuses(true)).await;
 
     let connected = tokio_tungstenite::connect_async(format!("{}/?v=10&encoding=json", server.gateway_url())).await;
 

@@ -77,7 +77,7 @@ async fn a_command_is_deferred_and_answered() {
 
     answers(&judge, &command.token, "because").await.expect("there is a response");
     answers(&judge, &command.token, "because of this").await.expect("the answer is edited");
-    assert_eq!(server.said(&channel).await, ["because of this"]);
+    assert_eq!(server.bot_texts(&channel).await, ["because of this"]);
 }
 
 #[tokio::test]

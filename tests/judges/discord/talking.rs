@@ -65,7 +65,7 @@ async fn a_nonce_gives_the_earlier_message_for_two_minutes() {
 
     let unenforced = text("twice").nonce(Nonce::String("a-nonce".to_owned()));
     send(&http, &channel, unenforced).await.expect("the message is sent");
-    assert_eq!(server.said(&channel).await, ["once", "once", "twice"]);
+    assert_eq!(server.bot_texts(&channel).await, ["once", "once", "twice"]);
 }
 
 #[tokio::test]
@@ -218,7 +218,7 @@ async fn threads_and_forum_posts_are_channels_of_their_own() {
         })
         .await;
     assert_eq!(in_thread, number(thread.id()));
-    assert_eq!(server.said(&thread).await, ["in it"]);
+    assert_eq!(server.bot_texts(&thread).await, ["in it"]);
     assert_eq!(server.visible(&channel).await[0].thread.as_deref(), Some(thread.id()));
 
     let post = ada.posts(&forum, "How?", "How does it work?").await;
@@ -261,7 +261,7 @@ async fn people_reply_edit_react_type_and_delete() {
         _ => None,
     };
     assert_eq!(judge.sees("the reaction", reacted).await, (ours.id, ReactionType::Unicode("🎉".to_owned())));
-    ada.takes_back(&question, "🎉").await;
+    ada.removes_reaction(&question, "🎉").await;
     judge.sees("the reaction's removal", |event| matches!(event, Event::ReactionRemove(_)).then_some(())).await;
 
     ada.deletes(&reply).await;

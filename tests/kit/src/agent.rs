@@ -35,9 +35,9 @@ pub fn obedient(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
     })
 }
 
-/// A reply with a file; `told` is its media type and its URL.
-fn file(told: &str) -> Reply {
-    let (media_type, url) = told.split_once(' ').expect("a media type and a URL");
+/// A reply with a file; `arguments` is its media type and its URL.
+fn file(arguments: &str) -> Reply {
+    let (media_type, url) = arguments.split_once(' ').expect("a media type and a URL");
     let name = if media_type.starts_with("image/") { "cat.png" } else { "cat.txt" };
     let file = Attachment { name: name.to_owned(), media_type: media_type.to_owned(), url: url.to_owned() };
     Reply { text: "Here it is.".to_owned(), attachments: vec![file] }

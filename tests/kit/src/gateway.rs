@@ -6,7 +6,7 @@ use rejoinder_core::{
     AgentName, AgentRuntime, AgentTurn, ChannelAdapter, ChannelHealth, Engine, Intake, Parts, Policy, Settings,
     SharedClock, Store, SystemClock, TurnId,
     conformance::{
-        refusing::{Refuses, Refusing},
+        rejecting::{RejectingLayer, Rejection},
         scripted::{Gate, ScriptedAgent},
     },
 };
@@ -16,15 +16,15 @@ use tempfile::TempDir;
 use crate::{PATIENCE, obedient, settings, until};
 
 /// Creates the agent from the clock and the gate at which it waits.
-type Employ = dyn Fn(SharedClock, &Gate) -> ScriptedAgent + Send + Sync;
+type CreateAgent = dyn Fn(SharedClock, &Gate) -> ScriptedAgent + Send + Sync;
 
 /// The parts of a gateway beside its adapter. It outlives the gateway, so that another can start on the same database.
 pub struct Setup {
     clock: SharedClock,
-    employ: Box<Employ>,
+    create_agent: Box<CreateAgent>,
     policy: Policy,
     change: Box<dyn Fn(&mut Settings) + Send + Sync>,
-    refuses: Option<Refuses>,
+    rejection: Option<Rejection>,
     directory: TempDir,
 }
 
@@ -37,10 +37,10 @@ impl Setup {
     pub fn new() -> Self {
         Self {
             clock: Arc::new(SystemClock),
-            employ: Box::new(obedient),
+            create_agent: Box::new(obedient),
             policy: Policy::default(),
             change: Box::new(|_| {}),
-            refuses: None,
+            rejection: None,
             directory: tempfile::tempdir().expect("a temporary directory"),
         }
     }
@@ -54,8 +54,8 @@ impl Setup {
 
     /// Replaces the agent.
     #[must_use]
-    pub fn agent(mut self, employ: impl Fn(SharedClock, &Gate) -> ScriptedAgent + Send + Sync + 'static) -> Self {
-        self.employ = Box::new(employ);
+    pub fn agent(mut self, create_agent: impl Fn(SharedClock, &Gate) -> ScriptedAgent + Send + Sync + 'static) -> Self {
+        self.create_agent = Box::new(create_agent);
         self
     }
 
@@ -73,10 +73,10 @@ impl Setup {
         self
     }
 
-    /// Makes the store reject the first event, as `refuses` says.
+    /// Makes the store reject the first event, as `rejection` says.
     #[must_use]
-    pub const fn refusing(mut self, refuses: Refuses) -> Self {
-        self.refuses = Some(refuses);
+    pub const fn rejecting(mut self, rejection: Rejection) -> Self {
+        self.rejection = Some(rejection);
         self
     }
 
@@ -119,8 +119,9 @@ impl<A: ChannelAdapter> Gateway<A> {
     /// When the database cannot be opened.
     pub async fn start(setup: Setup, adapter: Arc<A>) -> Self {
         let (store, gate): (Arc<dyn Store>, _) = (Arc::new(setup.store().await), Gate::default());
-        let agent = Arc::new((setup.employ)(Arc::clone(&setup.clock), &gate));
-        let engine = engine(&setup, &store, setup.refuses, vec![Arc::clone(&adapter) as _], &agent, adapter.channel());
+        let agent = Arc::new((setup.create_agent)(Arc::clone(&setup.clock), &gate));
+        let engine =
+            engine(&setup, &store, setup.rejection, vec![Arc::clone(&adapter) as _], &agent, adapter.channel());
         let engine = engine.await;
         Self { adapter, agent, store, engine, gate, setup }
     }
@@ -129,7 +130,7 @@ impl<A: ChannelAdapter> Gateway<A> {
     ///
     /// # Panics
     /// When the store does not work.
-    pub async fn loses_its_channel(&mut self) {
+    pub async fn restart_without_channel(&mut self) {
         self.engine.stop(Duration::ZERO).await;
         let channel = self.adapter.channel().clone();
         self.engine = engine(&self.setup, &self.store, None, Vec::new(), &self.agent, &channel).await;
@@ -174,8 +175,8 @@ impl<A: ChannelAdapter> Gateway<A> {
     ///
     /// # Panics
     /// When that takes longer than [`PATIENCE`].
-    pub async fn agent_has(&self, turns: usize) -> AgentTurn {
-        tokio::time::timeout(PATIENCE, self.agent.given(turns)).await.expect("the agent is given a turn");
+    pub async fn until_agent_has(&self, turns: usize) -> AgentTurn {
+        tokio::time::timeout(PATIENCE, self.agent.wait_for_runs(turns)).await.expect("the agent is given a turn");
         self.turns().pop().expect("a turn")
     }
 
@@ -187,20 +188,20 @@ impl<A: ChannelAdapter> Gateway<A> {
 
     /// The texts of the turns that the agent was given so far.
     #[must_use]
-    pub fn told(&self) -> Vec<String> {
+    pub fn agent_texts(&self) -> Vec<String> {
         self.turns().into_iter().map(|turn| turn.text).collect()
     }
 
     /// Lets one waiting run of the agent through the gate.
-    pub fn agent_goes_on(&self) {
-        self.gate.lets_one_through();
+    pub fn release_agent(&self) {
+        self.gate.release_one();
     }
 
     /// Waits until no turn is open and no delivery is pending.
     ///
     /// # Panics
     /// When that takes longer than [`PATIENCE`].
-    pub async fn settles(&self) {
+    pub async fn until_settled(&self) {
         until("nothing is owed", async || {
             let backlog = self.store.backlog().await.expect("the store can be read");
             (backlog.open, backlog.pending_deliveries) == (0, 0)
@@ -212,7 +213,7 @@ impl<A: ChannelAdapter> Gateway<A> {
     ///
     /// # Panics
     /// When there is no such turn.
-    pub async fn tried(&self, turn: TurnId) -> usize {
+    pub async fn attempt_count(&self, turn: TurnId) -> usize {
         let dossier = self.store.dossier(turn).await.expect("the store can be read").expect("a turn");
         dossier.attempts.iter().filter(|attempt| attempt.result.is_some()).count()
     }
@@ -226,15 +227,15 @@ impl<A: ChannelAdapter> Gateway<A> {
     }
 
     /// Stops the engine within `drain`, and checks nothing.
-    pub async fn ends(&self, drain: Duration) {
+    pub async fn stop_engine(&self, drain: Duration) {
         self.engine.stop(drain).await;
     }
 
     /// Stops the gateway and returns its setup, with which it can start again. Checks nothing.
-    pub async fn down(self) -> Setup {
+    pub async fn shut_down(self) -> Setup {
         self.engine.stop(Duration::ZERO).await;
         self.store.close().await;
-        Setup { refuses: None, ..self.setup }
+        Setup { rejection: None, ..self.setup }
     }
 
     /// Waits until no turn is open and no delivery is pending, then stops the gateway.
@@ -242,7 +243,7 @@ impl<A: ChannelAdapter> Gateway<A> {
     /// # Panics
     /// When that takes longer than [`PATIENCE`], or a turn is undeliverable.
     pub async fn stop(self) {
-        self.settles().await;
+        self.until_settled().await;
         assert_eq!(self.undeliverable().await, 0, "a turn is undeliverable");
         self.engine.stop(Duration::from_secs(5)).await;
     }
@@ -251,7 +252,7 @@ impl<A: ChannelAdapter> Gateway<A> {
 async fn engine(
     setup: &Setup,
     store: &Arc<dyn Store>,
-    refuses: Option<Refuses>,
+    rejection: Option<Rejection>,
     channels: Vec<Arc<dyn ChannelAdapter>>,
     agent: &Arc<ScriptedAgent>,
     channel: &rejoinder_core::ChannelId,
@@ -259,7 +260,7 @@ async fn engine(
     let mut settings = settings(channel, &setup.policy);
     (setup.change)(&mut settings);
     let parts = Parts {
-        store: Refusing::perhaps(Arc::clone(store), refuses),
+        store: RejectingLayer::wrap_if_set(Arc::clone(store), rejection),
         clock: Arc::clone(&setup.clock),
         channels,
         agents: HashMap::from([(AgentName::from("main"), Arc::clone(agent) as Arc<dyn AgentRuntime>)]),

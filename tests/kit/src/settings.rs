@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use rejoinder_core::{Cause, ChannelId, ChatKind, Ladder, Policies, Policy, Question, Rung, Settings, Words};
+use rejoinder_core::{Cause, ChannelId, ChatKind, Ladder, Policies, Policy, Question, Rung, Settings, Templates};
 
 /// The text sent when the agent is silent in a direct chat. In a group a question with choices is sent.
 pub const SILENT: &str = "I have nothing to say to that.";
@@ -33,7 +33,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
     };
     let direct = with_ladder(Rung::Say("silent".to_owned()));
     let group = with_ladder(Rung::Clarify("what_next".to_owned()));
-    let words = [
+    let templates = [
         ("silent", SILENT),
         ("failed", FAILED),
         ("unreadable", CANNOT_READ),
@@ -43,7 +43,7 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         ("help", HELP),
     ]
     .into_iter()
-    .fold(Words::default(), |words, (name, text)| words.with_template("", name, text));
+    .fold(Templates::default(), |templates, (name, text)| templates.with_template("", name, text));
     let question = Question {
         text: "Which of these?".to_owned(),
         choices: vec!["say more".to_owned(), "say less".to_owned()],
@@ -53,10 +53,10 @@ pub fn settings(channel: &ChannelId, policy: &Policy) -> Settings {
         default_agent: "main".into(),
         channel_agents: HashMap::new(),
         access: HashMap::new(),
-        tells_reactions: HashSet::from([channel.clone()]),
+        reaction_channels: HashSet::from([channel.clone()]),
         max_attachment: 1 << 20,
         policies: Policies::new(direct).with(channel.platform(), ChatKind::Group, group),
-        words: words.with_question("what_next", question),
+        templates: templates.with_question("what_next", question),
         max_concurrent_turns: 64,
         delivery_lifetime: Duration::from_hours(1),
         min_attempts: 3,

@@ -33,7 +33,7 @@ impl Default for Settings {
 impl Settings {
     /// Synapse's default limits.
     #[must_use]
-    pub const fn as_synapse_comes() -> Self {
+    pub const fn synapse_defaults() -> Self {
         Self { messages_per_second: 0.2, burst: 10 }
     }
 }
@@ -83,7 +83,7 @@ impl Homeserver {
         write_configuration(folder.path(), port, settings);
         let started = Some(Started { folder, process: None });
         let mut homeserver = Self { url: format!("http://127.0.0.1:{port}"), started };
-        homeserver.start_again().await;
+        homeserver.restart().await;
         homeserver
     }
 
@@ -91,7 +91,7 @@ impl Homeserver {
     ///
     /// # Panics
     /// If it does not start, or was started by another process.
-    pub async fn start_again(&mut self) {
+    pub async fn restart(&mut self) {
         let Started { folder, process: running } = self.started.as_mut().expect("this process has started it");
         let folder = folder.path();
         let output = fs::File::create(folder.join("output.log")).expect("the log is created");

@@ -25,7 +25,7 @@ use tokio::{
 use crate::{PATIENCE, client};
 
 /// The largest body that is forwarded, in bytes.
-const MOST: usize = 64 << 20;
+const MAX_BODY: usize = 64 << 20;
 
 /// How a call fails.
 #[derive(Clone, Debug)]
@@ -75,21 +75,21 @@ pub struct Call {
 struct Rule {
     method: String,
     path: String,
-    words: String,
+    body_text: String,
     fault: Fault,
     first: usize,
     times: usize,
 }
 
 impl Rule {
-    fn is_for(&self, call: &Held) -> bool {
+    fn is_for(&self, call: &HeldCall) -> bool {
         (self.method.is_empty() || self.method == call.method.as_str())
             && call.path.contains(&self.path)
-            && String::from_utf8_lossy(&call.body).contains(&self.words)
+            && String::from_utf8_lossy(&call.body).contains(&self.body_text)
     }
 }
 
-struct Held {
+struct HeldCall {
     method: Method,
     path: String,
     headers: HeaderMap,
@@ -99,7 +99,7 @@ struct Held {
 #[derive(Default)]
 struct Inner {
     rules: Vec<Rule>,
-    held: Vec<Held>,
+    held: Vec<HeldCall>,
 }
 
 struct Shared {
@@ -116,7 +116,7 @@ impl Shared {
     }
 
     /// Takes the fault of a call, if one applies.
-    fn fault(&self, call: &Held) -> Option<Fault> {
+    fn fault(&self, call: &HeldCall) -> Option<Fault> {
         let mut inner = self.inner();
         let rule = inner.rules.iter_mut().find(|rule| rule.times > 0 && rule.is_for(call))?;
         if rule.first > 0 {
@@ -127,7 +127,7 @@ impl Shared {
         Some(rule.fault.clone())
     }
 
-    async fn pass_on(&self, held: &Held) -> Result<(StatusCode, HeaderMap, Bytes), reqwest::Error> {
+    async fn forward(&self, held: &HeldCall) -> Result<(StatusCode, HeaderMap, Bytes), reqwest::Error> {
         let mut headers = held.headers.clone();
         headers.remove(header::HOST);
         // Without compression, so that recorded responses are readable.
@@ -175,37 +175,37 @@ impl Proxy {
     }
 
     /// Makes the next `times` calls of `method` (any, if empty) whose path contains `path` fail.
-    pub fn fails(&self, method: &str, path: &str, times: usize, fault: Fault) {
-        self.fails_with(method, path, "", 0, times, fault);
+    pub fn fail(&self, method: &str, path: &str, times: usize, fault: Fault) {
+        self.add_rule(method, path, "", 0, times, fault);
     }
 
-    /// As [`fails`](Self::fails), after the first `first` matching calls succeed.
-    pub fn fails_after(&self, first: usize, method: &str, path: &str, times: usize, fault: Fault) {
-        self.fails_with(method, path, "", first, times, fault);
+    /// As [`fail`](Self::fail), after the first `first` matching calls succeed.
+    pub fn fail_after(&self, first: usize, method: &str, path: &str, times: usize, fault: Fault) {
+        self.add_rule(method, path, "", first, times, fault);
     }
 
-    /// As [`fails`](Self::fails), for calls whose body contains `words`.
-    pub fn fails_on(&self, words: &str, method: &str, path: &str, times: usize, fault: Fault) {
-        self.fails_with(method, path, words, 0, times, fault);
+    /// As [`fail`](Self::fail), for calls whose body contains `body_text`.
+    pub fn fail_on(&self, body_text: &str, method: &str, path: &str, times: usize, fault: Fault) {
+        self.add_rule(method, path, body_text, 0, times, fault);
     }
 
-    fn fails_with(&self, method: &str, path: &str, words: &str, first: usize, times: usize, fault: Fault) {
-        let (method, path, words) = (method.to_owned(), path.to_owned(), words.to_owned());
-        self.shared.inner().rules.push(Rule { method, path, words, fault, first, times });
+    fn add_rule(&self, method: &str, path: &str, body_text: &str, first: usize, times: usize, fault: Fault) {
+        let (method, path, body_text) = (method.to_owned(), path.to_owned(), body_text.to_owned());
+        self.shared.inner().rules.push(Rule { method, path, body_text, fault, first, times });
     }
 
     /// Closes all connections and refuses new ones.
-    pub fn closes(&self) {
+    pub fn close(&self) {
         self.shared.is_open.send_replace(false);
     }
 
-    /// Undoes [`closes`](Self::closes).
-    pub fn opens(&self) {
+    /// Undoes [`close`](Self::close).
+    pub fn reopen(&self) {
         self.shared.is_open.send_replace(true);
     }
 
     /// Removes all faults.
-    pub fn heals(&self) {
+    pub fn clear_faults(&self) {
         self.shared.inner().rules.clear();
     }
 
@@ -216,7 +216,7 @@ impl Proxy {
     pub async fn release(&self) {
         let held = std::mem::take(&mut self.shared.inner().held);
         for held in held {
-            let (status, ..) = self.shared.pass_on(&held).await.expect("the homeserver responds");
+            let (status, ..) = self.shared.forward(&held).await.expect("the homeserver responds");
             assert!(status.is_success(), "a held call was rejected: {status}");
         }
     }
@@ -289,10 +289,10 @@ async fn handle(State(shared): State<Arc<Shared>>, request: Request) -> Response
 async fn answered(shared: Arc<Shared>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let path = parts.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-    let body = to_bytes(body, MOST).await.unwrap_or_default();
-    let held = Held { method: parts.method, path, headers: parts.headers, body };
+    let body = to_bytes(body, MAX_BODY).await.unwrap_or_default();
+    let held = HeldCall { method: parts.method, path, headers: parts.headers, body };
     let json = |bytes: &[u8]| serde_json::from_slice(bytes).unwrap_or_default();
-    let record = |held: &Held, status: u16, answer: Value| {
+    let record = |held: &HeldCall, status: u16, answer: Value| {
         let (method, path) = (held.method.to_string(), held.path.clone());
         let call = Call { method, path, body: json(&held.body), status, answer };
         shared.calls.send_modify(|calls| calls.push(call));
@@ -316,7 +316,7 @@ async fn answered(shared: Arc<Shared>, request: Request) -> Response {
             record(&held, 0, Value::Null);
             broken()
         }
-        fault => match shared.pass_on(&held).await {
+        fault => match shared.forward(&held).await {
             Err(error) => answer(502, error.to_string()),
             Ok((status, headers, bytes)) => {
                 record(&held, status.as_u16(), json(&bytes));
@@ -357,7 +357,7 @@ mod tests {
     use super::*;
 
     /// A proxy to a server that responds "hello", and the number of calls that the server got.
-    async fn way() -> (Proxy, watch::Receiver<usize>) {
+    async fn proxy() -> (Proxy, watch::Receiver<usize>) {
         let asked = watch::Sender::new(0);
         let (listener, counted) =
             (TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port"), asked.subscribe());
@@ -373,32 +373,32 @@ mod tests {
 
     #[tokio::test]
     async fn a_reset_is_a_call_that_was_not_passed_on() {
-        let ((way, asked), client) = (way().await, client());
-        way.fails("GET", "/a", 2, Fault::Reset);
+        let ((proxy, asked), client) = (proxy().await, client());
+        proxy.fail("GET", "/a", 2, Fault::Reset);
         for _ in 0..2 {
-            let error = client.get(format!("{}/a", way.url())).send().await.expect_err("there is no response");
+            let error = client.get(format!("{}/a", proxy.url())).send().await.expect_err("there is no response");
             assert!(!error.is_connect(), "{error:?}");
         }
         assert_eq!(*asked.borrow(), 0);
-        let answer = client.get(format!("{}/a", way.url())).send().await.expect("there is a response");
+        let answer = client.get(format!("{}/a", proxy.url())).send().await.expect("there is a response");
         assert_eq!(answer.text().await.expect("a text"), "hello");
     }
 
     #[tokio::test]
     async fn a_lost_answer_is_no_answer_at_all() {
-        let ((way, asked), client) = (way().await, client());
-        way.fails("GET", "/a", 1, Fault::LoseAnswer);
-        client.get(format!("{}/a", way.url())).send().await.expect_err("there is no response");
+        let ((proxy, asked), client) = (proxy().await, client());
+        proxy.fail("GET", "/a", 1, Fault::LoseAnswer);
+        client.get(format!("{}/a", proxy.url())).send().await.expect_err("there is no response");
         assert_eq!(*asked.borrow(), 1);
     }
 
     #[tokio::test]
     async fn an_answer_can_be_another_one_or_late() {
-        let ((way, asked), client) = (way().await, client());
+        let ((proxy, asked), client) = (proxy().await, client());
         let late = Duration::from_millis(200);
-        way.fails("GET", "/a", 1, Fault::AnswerAfter { status: 502, body: "Bad Gateway".into() });
-        way.fails("GET", "/a", 1, Fault::SlowAnswer(late));
-        let get = async || client.get(format!("{}/a", way.url())).send().await.expect("there is a response");
+        proxy.fail("GET", "/a", 1, Fault::AnswerAfter { status: 502, body: "Bad Gateway".into() });
+        proxy.fail("GET", "/a", 1, Fault::SlowAnswer(late));
+        let get = async || client.get(format!("{}/a", proxy.url())).send().await.expect("there is a response");
         assert_eq!(get().await.status(), 502);
         assert_eq!(*asked.borrow(), 1);
         let begun = std::time::Instant::now();
@@ -407,24 +407,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_way_that_is_closed_refuses_and_is_found_again() {
-        let ((way, asked), client) = (way().await, client());
-        way.fails("GET", "/stalls", 1, Fault::Stall);
-        let stalled = tokio::spawn(client.get(format!("{}/stalls", way.url())).send());
-        way.until("the stalled call", |call| call.path == "/stalls").await;
-        way.closes();
+    async fn a_proxy_that_is_closed_refuses_and_is_found_again() {
+        let ((proxy, asked), client) = (proxy().await, client());
+        proxy.fail("GET", "/stalls", 1, Fault::Stall);
+        let stalled = tokio::spawn(client.get(format!("{}/stalls", proxy.url())).send());
+        proxy.until("the stalled call", |call| call.path == "/stalls").await;
+        proxy.close();
         stalled.await.expect("the task ends").expect_err("a call under way ends");
         // The listener closes a moment later.
         let refused = loop {
-            match client.get(way.url()).send().await {
+            match client.get(proxy.url()).send().await {
                 Err(error) if error.is_connect() => break error,
                 other => assert!(other.is_err(), "a call succeeded"),
             }
         };
         assert!(format!("{refused:?}").contains("refused"), "{refused:?}");
         assert_eq!(*asked.borrow(), 0);
-        way.opens();
-        while client.get(way.url()).send().await.is_err() {}
+        proxy.reopen();
+        while client.get(proxy.url()).send().await.is_err() {}
         assert_eq!(*asked.borrow(), 1);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use super::{Pace, Platform, Said, WHOLE, finds, words};
+use super::{Pace, Platform, SentMessage, WHOLE, texts, wait_for_text};
 use crate::{Gate, Gateway, Script, ScriptedAgent};
 
 /// The environment variable that names the crash point.
@@ -14,7 +14,7 @@ const STREAMING: &str = "streaming = \"edit\"";
 const FAILED: &str = "Sorry, I could not finish that. Please try again.";
 
 /// A step at which the process ends.
-struct Step {
+struct CrashStep {
     point: &'static str,
     /// How often the agent may be called for the turn.
     runs: usize,
@@ -22,12 +22,12 @@ struct Step {
     may_have_arrived: bool,
 }
 
-const fn step(point: &'static str, runs: usize) -> Step {
-    Step { point, runs, may_have_arrived: false }
+const fn step(point: &'static str, runs: usize) -> CrashStep {
+    CrashStep { point, runs, may_have_arrived: false }
 }
 
 /// The steps of every turn, in order.
-const STEPS: [Step; 8] = [
+const STEPS: [CrashStep; 8] = [
     // The event is received, but not committed.
     step("received:1", 1),
     // The event is committed, but not acknowledged to the platform.
@@ -41,28 +41,28 @@ const STEPS: [Step; 8] = [
     // The attempt is stored, but not sent.
     step("attempt_started:1", 1),
     // The message is sent, but its receipt is not stored.
-    Step { point: "attempt_ended:1", runs: 1, may_have_arrived: true },
+    CrashStep { point: "attempt_ended:1", runs: 1, may_have_arrived: true },
 ];
 
 /// The steps of the first draft of a streamed answer.
-const DRAFT_STEPS: [Step; 4] = [
-    Step { point: "draft_claimed:1", runs: 2, may_have_arrived: true },
-    Step { point: "draft_attempt_started:1", runs: 2, may_have_arrived: true },
-    Step { point: "draft_attempt_ended:1", runs: 2, may_have_arrived: true },
-    Step { point: "draft_noted:1", runs: 2, may_have_arrived: true },
+const DRAFT_STEPS: [CrashStep; 4] = [
+    CrashStep { point: "draft_claimed:1", runs: 2, may_have_arrived: true },
+    CrashStep { point: "draft_attempt_started:1", runs: 2, may_have_arrived: true },
+    CrashStep { point: "draft_attempt_ended:1", runs: 2, may_have_arrived: true },
+    CrashStep { point: "draft_noted:1", runs: 2, may_have_arrived: true },
 ];
 
 /// The process ends at each step of a turn in sequence: nothing is lost, and each question is answered once and completely.
 pub async fn a_crash_at_any_step_loses_nothing_and_answers_once<P: Platform>(place: P::Place) {
     let agent = ScriptedAgent::replying(WHOLE).await;
-    goes_through::<P>(&STEPS, place, QUIET, &agent, &Gates::default()).await;
+    crash_at_each::<P>(&STEPS, place, QUIET, &agent, &Gates::default()).await;
 }
 
 /// As [`a_crash_at_any_step_loses_nothing_and_answers_once`] with a streamed answer: no draft is left beside it.
 pub async fn a_crash_at_any_step_leaves_no_draft_behind<P: Platform>(place: P::Place) {
     let written = || WHOLE.split_inclusive(' ').fold(Script::replies(WHOLE), Script::streaming);
     let agent = ScriptedAgent::start(move |_, _| written()).await;
-    goes_through::<P>(&STEPS, place, STREAMING, &agent, &Gates::default()).await;
+    crash_at_each::<P>(&STEPS, place, STREAMING, &agent, &Gates::default()).await;
 }
 
 /// The process ends at each step of the first draft: one message remains.
@@ -72,7 +72,7 @@ pub async fn a_crash_while_the_answer_grows_leaves_one<P: Platform>(pace: Pace, 
         let gates = gates.clone();
         ScriptedAgent::start(move |_, _| pace.script(&gates.gate())).await
     };
-    goes_through::<P>(&DRAFT_STEPS, at, STREAMING, &agent, &gates).await;
+    crash_at_each::<P>(&DRAFT_STEPS, at, STREAMING, &agent, &gates).await;
 }
 
 /// Holds the agent until the process has ended: a gate for each question.
@@ -91,41 +91,48 @@ impl Gates {
 }
 
 /// Asks a question for each step. The process ends at that step and is started again.
-async fn goes_through<P: Platform>(steps: &[Step], place: P::Place, keys: &str, agent: &ScriptedAgent, gates: &Gates) {
+async fn crash_at_each<P: Platform>(
+    steps: &[CrashStep],
+    place: P::Place,
+    keys: &str,
+    agent: &ScriptedAgent,
+    gates: &Gates,
+) {
     let platform = P::at(place).await;
     let mut gateway = platform.gateway(keys).config(&agent.section()).config(PATIENT).start().await;
     let ada = platform.person().await;
     // An exchange before the first crash, so that only questions pass the crash points afterwards.
-    gates.gate().opens();
+    gates.gate().open();
     platform.says(&ada, "we meet").await;
-    finds(&platform, &ada, WHOLE).await;
-    rests(&platform, &gateway).await;
+    wait_for_text(&platform, &ada, WHOLE).await;
+    until_settled_and_acknowledged(&platform, &gateway).await;
 
     let mut wrong = Vec::new();
     for step in steps {
-        let (before, runs) = (platform.hears(&ada).await.len(), agent.calls().len());
+        let (before, runs) = (platform.messages_of(&ada).await.len(), agent.calls().len());
         gateway.stop().await;
         gates.close();
         gateway.spawn(&[(CRASH_AT, step.point)]);
-        gateway.is_ready().await;
+        gateway.until_ready().await;
         platform.says(&ada, "hello").await;
-        gateway.has_crashed().await;
-        gates.gate().opens();
-        platform.has_crashed().await;
+        gateway.until_crashed().await;
+        gates.gate().open();
+        platform.after_crash().await;
         gateway.restart().await;
-        let is_answered = |said: &[Said]| said[before.min(said.len())..].iter().any(|it| it.words.ends_with(WHOLE));
+        let is_answered =
+            |messages: &[SentMessage]| messages[before.min(messages.len())..].iter().any(|it| it.text.ends_with(WHOLE));
         let about = format!("the answer after a crash at {}", step.point);
-        platform.until(&ada, &about, |said| is_answered(said).then_some(())).await;
-        rests(&platform, &gateway).await;
+        platform.until(&ada, &about, |messages| is_answered(messages).then_some(())).await;
+        until_settled_and_acknowledged(&platform, &gateway).await;
 
-        let said = platform.hears(&ada).await.split_off(before);
+        let messages = platform.messages_of(&ada).await.split_off(before);
         let runs = agent.calls().len() - runs;
         // A draft may have arrived at any step.
         let may_have_arrived = step.may_have_arrived || keys == STREAMING;
         let most = if may_have_arrived && !P::SHOWS_ONCE { 2 } else { 1 };
-        let answered = super::is_answered_once::<P>(&said, WHOLE);
-        if answered.is_err() || said.len() > most || runs > step.runs {
-            wrong.push(format!("{}: {:?}, and the agent ran {runs} times", step.point, words(&said)));
+        let answered = super::check_answered_once::<P>(&messages, WHOLE);
+        if answered.is_err() || messages.len() > most || runs > step.runs {
+            wrong.push(format!("{}: {:?}, and the agent ran {runs} times", step.point, texts(&messages)));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
@@ -133,9 +140,9 @@ async fn goes_through<P: Platform>(steps: &[Step], place: P::Place, keys: &str, 
 }
 
 /// Waits until nothing is owed, and the platform knows which events were accepted.
-async fn rests<P: Platform>(platform: &P, gateway: &Gateway) {
-    gateway.settles().await;
-    platform.is_acknowledged().await;
+async fn until_settled_and_acknowledged<P: Platform>(platform: &P, gateway: &Gateway) {
+    gateway.until_settled().await;
+    platform.until_acknowledged().await;
 }
 
 /// The process ends when the second part of an answer is about to be sent or has arrived: sending resumes there, and no
@@ -148,18 +155,18 @@ pub async fn a_crash_between_two_parts_sends_no_part_twice<P: Platform>(point: &
     let mut gateway = platform.gateway(QUIET).config(&agent.section()).config(PATIENT).prepare();
 
     gateway.spawn(&[(CRASH_AT, point)]);
-    gateway.is_ready().await;
+    gateway.until_ready().await;
     let ada = platform.person().await;
     platform.says(&ada, "tell me all").await;
-    gateway.has_crashed().await;
+    gateway.until_crashed().await;
     gateway.restart().await;
-    finds(&platform, &ada, &format!("Paragraph {PARTS}.")).await;
-    rests(&platform, &gateway).await;
+    wait_for_text(&platform, &ada, &format!("Paragraph {PARTS}.")).await;
+    until_settled_and_acknowledged(&platform, &gateway).await;
 
-    let said = platform.hears(&ada).await;
-    assert_eq!(said.len(), PARTS, "{:?}", words(&said));
-    for (said, part) in said.iter().zip(1..) {
-        assert!(said.words.contains(&format!("Paragraph {part}.")), "{:?} is not part {part}", said.words);
+    let messages = platform.messages_of(&ada).await;
+    assert_eq!(messages.len(), PARTS, "{:?}", texts(&messages));
+    for (message, part) in messages.iter().zip(1..) {
+        assert!(message.text.contains(&format!("Paragraph {part}.")), "{:?} is not part {part}", message.text);
     }
 }
 
@@ -169,18 +176,18 @@ pub async fn a_poisonous_turn_is_quarantined_and_answered<P: Platform>() {
     let mut gateway = platform.gateway(QUIET).config(&agent.section()).prepare();
 
     gateway.spawn(&[(CRASH_AT, "run_started:1")]);
-    gateway.is_ready().await;
+    gateway.until_ready().await;
     let ada = platform.person().await;
     platform.says(&ada, "poison").await;
-    gateway.has_crashed().await;
+    gateway.until_crashed().await;
     for _ in 0..2 {
         gateway.spawn(&[(CRASH_AT, "run_started:1")]);
-        gateway.has_crashed().await;
+        gateway.until_crashed().await;
     }
     gateway.restart().await;
-    finds(&platform, &ada, FAILED).await;
-    rests(&platform, &gateway).await;
+    wait_for_text(&platform, &ada, FAILED).await;
+    until_settled_and_acknowledged(&platform, &gateway).await;
 
-    assert_eq!(words(&platform.hears(&ada).await), [FAILED]);
+    assert_eq!(texts(&platform.messages_of(&ada).await), [FAILED]);
     assert!(agent.calls().is_empty());
 }

@@ -7,7 +7,7 @@ use std::{
 
 use futures_util::future::join_all;
 
-use super::{Calls, Platform, Said, Trouble, finds, is_answered_once, words};
+use super::{Calls, Failure, Platform, SentMessage, check_answered_once, texts, wait_for_text};
 use crate::{Script, ScriptedAgent};
 
 const PEOPLE: usize = 4;
@@ -33,9 +33,9 @@ fn question(kill: usize, person: usize) -> String {
 /// Every other person's agent streams its answer in one piece; for the others it streams word by word.
 async fn agent() -> ScriptedAgent {
     ScriptedAgent::start(|call, _| {
-        let answer = answer(&call.told());
+        let answer = answer(&call.last_message());
         let whole = Script::replies(&answer);
-        if call.told().ends_with('0') {
+        if call.last_message().ends_with('0') {
             return whole.streaming(&answer).taking(WORD);
         }
         answer.split_inclusive(' ').fold(whole, |script, word| script.streaming(word).taking(WORD))
@@ -44,16 +44,16 @@ async fn agent() -> ScriptedAgent {
 }
 
 /// Waits until each person sees the answer to the question that they asked before a kill.
-async fn all_are_answered<P: Platform>(platform: &P, people: &[P::Person], kill: usize) {
+async fn until_all_answered<P: Platform>(platform: &P, people: &[P::Person], kill: usize) {
     for (n, person) in people.iter().enumerate() {
         let answer = answer(&question(kill, n));
-        let found = |said: &[Said]| said.iter().any(|it| it.words.ends_with(&answer)).then_some(());
+        let found = |messages: &[SentMessage]| messages.iter().any(|it| it.text.ends_with(&answer)).then_some(());
         platform.until(person, &answer, found).await;
     }
 }
 
 /// A random duration up to `most`.
-fn moment(most: Duration) -> Duration {
+fn random_duration(most: Duration) -> Duration {
     let number = RandomState::new().hash_one(());
     most.mul_f64(f64::from(u32::try_from(number % 1000).expect("a small number")) / 1000.0)
 }
@@ -76,32 +76,32 @@ pub async fn killed_again_and_again_while_answers_grow<P: Platform>(keys: &str) 
             .await;
     };
     all_ask(0).await;
-    all_are_answered(&platform, &people, 0).await;
+    until_all_answered(&platform, &people, 0).await;
     // From here on a message arrives before the gateway gets the response, as with a real platform.
-    platform.fails(Calls::Sending(""), Trouble::Slow, None).await;
+    platform.fail_calls(Calls::Sending(""), Failure::Slow, None).await;
 
     for kill in 1..=KILLS {
         all_ask(kill).await;
-        tokio::time::sleep(moment(LIFE)).await;
+        tokio::time::sleep(random_duration(LIFE)).await;
         gateway.kill();
         gateway.restart().await;
     }
-    all_are_answered(&platform, &people, KILLS).await;
-    gateway.settles().await;
+    until_all_answered(&platform, &people, KILLS).await;
+    gateway.until_settled().await;
 
     let mut wrong = Vec::new();
     for (n, person) in people.iter().enumerate() {
-        let mut said = platform.hears(person).await;
+        let mut messages = platform.messages_of(person).await;
         for kill in 0..=KILLS {
             let answer = answer(&question(kill, n));
             let first = answer.split(' ').next().expect("an answer has words");
             let (about, others) =
-                said.into_iter().partition::<Vec<_>, _>(|it| it.words.split([' ', '\n']).any(|word| word == first));
-            said = others;
-            wrong.extend(is_answered_once::<P>(&about, &answer).err());
+                messages.into_iter().partition::<Vec<_>, _>(|it| it.text.split([' ', '\n']).any(|word| word == first));
+            messages = others;
+            wrong.extend(check_answered_once::<P>(&about, &answer).err());
         }
-        if !said.is_empty() {
-            wrong.push(format!("beside the answers: {:#?}", words(&said)));
+        if !messages.is_empty() {
+            wrong.push(format!("beside the answers: {:#?}", texts(&messages)));
         }
     }
     assert!(
@@ -132,7 +132,7 @@ pub async fn killed_again_and_again_every_message_is_answered<P: Platform>(place
     // Not every platform lets a bot read back what it missed in a chat that it does not know yet.
     join_all(people.iter().map(|person| platform.says(person, "we meet"))).await;
     for person in &people {
-        finds(&platform, person, "we meet").await;
+        wait_for_text(&platform, person, "we meet").await;
     }
 
     let question = |round: usize, message: usize| format!("round {round} question {message}");
@@ -142,29 +142,29 @@ pub async fn killed_again_and_again_every_message_is_answered<P: Platform>(place
             let question = question(round, message);
             join_all(people.iter().map(|person| platform.says(person, &question))).await;
         }
-        agent.called(before + CROWD).await;
+        agent.until_called(before + CROWD).await;
         gateway.kill();
-        platform.has_crashed().await;
+        platform.after_crash().await;
         gateway.restart().await;
     }
     for person in &people {
-        finds(&platform, person, &question(ROUNDS - 1, MESSAGES - 1)).await;
+        wait_for_text(&platform, person, &question(ROUNDS - 1, MESSAGES - 1)).await;
     }
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     let held = gateway.undeliverable();
     let mut unanswered = 0;
     for person in &people {
-        let said = platform.hears(person).await;
+        let messages = platform.messages_of(person).await;
         let questions = (0..ROUNDS).flat_map(|round| (0..MESSAGES).map(move |message| question(round, message)));
-        let answers = std::iter::once("we meet".to_owned()).chain(questions).map(|said| format!("echo {said}"));
+        let answers = std::iter::once("we meet".to_owned()).chain(questions).map(|text| format!("echo {text}"));
         if P::SHOWS_ONCE {
-            assert_eq!(words(&said), answers.collect::<Vec<_>>());
+            assert_eq!(texts(&messages), answers.collect::<Vec<_>>());
         } else {
             for answer in answers {
-                let about: Vec<_> = said.iter().filter(|it| it.words.ends_with(&answer)).cloned().collect();
-                let plain = about.iter().filter(|it| it.words == answer).count();
-                assert!(plain <= 1, "`{answer}` was sent twice without a label: {:#?}", words(&said));
+                let about: Vec<_> = messages.iter().filter(|it| it.text.ends_with(&answer)).cloned().collect();
+                let plain = about.iter().filter(|it| it.text == answer).count();
+                assert!(plain <= 1, "`{answer}` was sent twice without a label: {:#?}", texts(&messages));
                 unanswered += usize::from(about.is_empty());
             }
         }

@@ -11,7 +11,7 @@ macro_rules! promise_tests {
         /// D8, D10, E8, H2: sending messages fails for three seconds.
         #[rstest::rstest]
         #[case::bad_gateway($crate::promise::Outage::default())]
-        #[case::reset($crate::promise::Outage { trouble: $crate::promise::Trouble::Reset, ..Default::default() })]
+        #[case::reset($crate::promise::Outage { failure: $crate::promise::Failure::Reset, ..Default::default() })]
         #[case::some_arrive($crate::promise::Outage { arrive: 5, ..Default::default() })]
         #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
         async fn three_seconds_without_sending_cost_nobody_an_answer(
@@ -23,13 +23,13 @@ macro_rules! promise_tests {
 
         /// D8, D10, E8, H2: all calls fail for twenty seconds.
         #[rstest::rstest]
-        #[case::bad_gateway($crate::promise::Trouble::BadGateway)]
-        #[case::reset($crate::promise::Trouble::Reset)]
+        #[case::bad_gateway($crate::promise::Failure::BadGateway)]
+        #[case::reset($crate::promise::Failure::Reset)]
         #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
         async fn twenty_seconds_without_the_platform_cost_nobody_an_answer(
-            #[case] trouble: $crate::promise::Trouble,
+            #[case] failure: $crate::promise::Failure,
         ) {
-            let outage = $crate::promise::Outage { calls: $crate::promise::Calls::All, trouble, ..$crate::promise::Outage::long() };
+            let outage = $crate::promise::Outage { calls: $crate::promise::Calls::All, failure, ..$crate::promise::Outage::long() };
             $crate::promise::twenty_people_are_answered_after_an_outage::<$platform>(outage, QUIET).await;
         }
 
@@ -44,8 +44,8 @@ macro_rules! promise_tests {
 
         /// D10, H3.
         #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-        async fn what_waits_goes_when_the_token_is_mended() {
-            $crate::promise::what_waits_goes_when_the_token_is_mended::<$platform>(QUIET).await;
+        async fn a_waiting_answer_is_sent_when_the_token_is_restored() {
+            $crate::promise::a_waiting_answer_is_sent_when_the_token_is_restored::<$platform>(QUIET).await;
         }
 
         /// B10, D7, E8.

@@ -82,7 +82,7 @@ impl Default for Calls {
 
 /// The number of a recorded call; `None` when calls are not kept.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place(Option<usize>);
+pub(crate) struct CallNumber(Option<usize>);
 
 impl Calls {
     pub(crate) fn keep(&mut self, keep: bool) {
@@ -116,10 +116,10 @@ impl Calls {
         self.kept.iter()
     }
 
-    pub(crate) fn began(&mut self, method: &str, params: impl FnOnce() -> Value, chat: Option<i64>) -> Place {
+    pub(crate) fn began(&mut self, method: &str, params: impl FnOnce() -> Value, chat: Option<i64>) -> CallNumber {
         self.total += 1;
         if !self.keep {
-            return Place(None);
+            return CallNumber(None);
         }
         let outcome = Outcome::None;
         self.kept.push_back(Call {
@@ -130,16 +130,16 @@ impl Calls {
             outcome,
             fault: None,
         });
-        Place(Some(self.first + self.kept.len() - 1))
+        CallNumber(Some(self.first + self.kept.len() - 1))
     }
 
-    pub(crate) fn faulted(&mut self, place: Place, fault: &'static str) {
-        if let Some(call) = self.at(place) {
+    pub(crate) fn faulted(&mut self, number: CallNumber, fault: &'static str) {
+        if let Some(call) = self.at(number) {
             call.fault = Some(fault);
         }
     }
 
-    pub(crate) fn ended(&mut self, place: Place, method: &str, params: impl FnOnce() -> Value, answer: &Answer) {
+    pub(crate) fn ended(&mut self, number: CallNumber, method: &str, params: impl FnOnce() -> Value, answer: &Answer) {
         if let Some(log) = &mut self.log {
             let mut line = json!({ "at": unix_millis(), "method": method, "params": params() });
             match answer {
@@ -149,12 +149,12 @@ impl Calls {
             // A failure to write the log does not affect the call.
             let _ = writeln!(log, "{line}");
         }
-        self.settle(place, answer);
+        self.settle(number, answer);
     }
 
     /// As [`Calls::ended`], without writing to the log.
-    pub(crate) fn settle(&mut self, place: Place, answer: &Answer) {
-        if let Some(call) = self.at(place) {
+    pub(crate) fn settle(&mut self, number: CallNumber, answer: &Answer) {
+        if let Some(call) = self.at(number) {
             call.outcome = match answer {
                 Ok(result) => Outcome::Result(result.clone()),
                 Err(error) => Outcome::Error(error.clone()),
@@ -169,7 +169,7 @@ impl Calls {
         }
     }
 
-    fn at(&mut self, Place(number): Place) -> Option<&mut Call> {
+    fn at(&mut self, CallNumber(number): CallNumber) -> Option<&mut Call> {
         self.kept.get_mut(number?.checked_sub(self.first)?)
     }
 }

@@ -13,17 +13,17 @@ use tokio::task::JoinHandle;
 
 use crate::{
     calls::Call,
-    door::{Door, Line},
     fault::Fault,
     hook,
     limits::Limits,
+    listener::{ConnectionHandle, PausableListener},
     people::{Group, Person},
     server,
     shared::{Outage, Shared},
     view::{View, VisibleMessage},
     world::{
         Signals, World,
-        chat::{ChatKind, Standing},
+        chat::{ChatKind, Membership},
         update::Pauses,
         user::Bot,
     },
@@ -74,14 +74,15 @@ impl TelegramDouble {
         let world = World::new(bot, Arc::clone(&signals));
         let shared = Arc::new(Shared::new(world, signals, token.to_owned()));
 
-        let door = Door::new(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), shared.entry()).await?;
-        let address = door.address();
-        let routes = server::routes(Arc::clone(&shared)).into_make_service_with_connect_info::<Line>();
+        let listener =
+            PausableListener::new(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), shared.listener_state()).await?;
+        let address = listener.address();
+        let routes = server::routes(Arc::clone(&shared)).into_make_service_with_connect_info::<ConnectionHandle>();
         let http = reqwest::Client::builder().no_proxy().build().map_err(io::Error::other)?;
         let tasks = [
             tokio::spawn(async move {
                 // Serving ends only when its task is aborted.
-                let _ = axum::serve(door, routes).await;
+                let _ = axum::serve(listener, routes).await;
             }),
             tokio::spawn(hook::push_all(Arc::clone(&shared), http)),
         ];
@@ -123,29 +124,29 @@ impl TelegramDouble {
     /// A new person with an open private chat, so that the bot may write first.
     #[must_use]
     pub fn person(&self, name: &str) -> Person {
-        self.new_person(name, None, false, Standing::Member)
+        self.new_person(name, None, false, Membership::Member)
     }
 
     /// As [`TelegramDouble::person`], with a username.
     #[must_use]
     pub fn person_called(&self, name: &str, username: &str) -> Person {
-        self.new_person(name, Some(username), false, Standing::Member)
+        self.new_person(name, Some(username), false, Membership::Member)
     }
 
     /// A new person whose private chat opens with their first message.
     #[must_use]
     pub fn stranger(&self, name: &str) -> Person {
-        self.new_person(name, None, false, Standing::NotStarted)
+        self.new_person(name, None, false, Membership::NotStarted)
     }
 
     /// Another bot.
     #[must_use]
     pub fn other_bot(&self, name: &str, username: &str) -> Person {
-        self.new_person(name, Some(username), true, Standing::NotStarted)
+        self.new_person(name, Some(username), true, Membership::NotStarted)
     }
 
-    fn new_person(&self, name: &str, username: Option<&str>, is_bot: bool, standing: Standing) -> Person {
-        let id = self.shared.lock().add_person(name, username, is_bot, standing);
+    fn new_person(&self, name: &str, username: Option<&str>, is_bot: bool, membership: Membership) -> Person {
+        let id = self.shared.lock().add_person(name, username, is_bot, membership);
         Person::new(Arc::clone(&self.shared), id)
     }
 
@@ -181,7 +182,7 @@ impl TelegramDouble {
     /// Upgrades a group to a supergroup: calls with the old id are rejected with an error that contains the new one.
     #[must_use]
     pub fn migrate(&self, group: &Group) -> Group {
-        let id = self.shared.lock().migrates(group.id());
+        let id = self.shared.lock().migrate(group.id());
         Group::new(Arc::clone(&self.shared), id)
     }
 
@@ -234,18 +235,18 @@ impl TelegramDouble {
     }
 
     /// Removes all faults and disconnects stalled calls.
-    pub fn heal(&self) {
-        self.shared.heal();
+    pub fn clear_faults(&self) {
+        self.shared.clear_faults();
     }
 
-    /// Makes the whole server fail until [`TelegramDouble::lift`].
-    pub fn outage(&self, outage: Outage) {
-        self.shared.fail(outage);
+    /// Makes the whole server fail until [`TelegramDouble::end_outage`].
+    pub fn start_outage(&self, outage: Outage) {
+        self.shared.start_outage(outage);
     }
 
     /// Ends an outage.
-    pub fn lift(&self) {
-        self.shared.lift();
+    pub fn end_outage(&self) {
+        self.shared.end_outage();
     }
 
     /// Closes all connections, as a restart of the server does.
@@ -275,42 +276,42 @@ impl TelegramDouble {
         self.shared.lock().calls.log_to(file)
     }
 
-    /// Evaluates `look` under a single lock.
-    pub fn look<T>(&self, look: impl FnOnce(View<'_>) -> T) -> T {
-        look(View::of(&self.shared.lock()))
+    /// Evaluates `inspect` under a single lock.
+    pub fn inspect<T>(&self, inspect: impl FnOnce(View<'_>) -> T) -> T {
+        inspect(View::of(&self.shared.lock()))
     }
 
     /// The calls of a method, oldest first.
     #[must_use]
     pub fn calls(&self, method: &str) -> Vec<Call> {
-        self.look(|view| view.calls(method))
+        self.inspect(|view| view.calls(method))
     }
 
     /// A chat's messages, oldest first.
     #[must_use]
     pub fn visible(&self, chat: i64) -> Vec<VisibleMessage> {
-        self.look(|view| view.visible(chat))
+        self.inspect(|view| view.visible(chat))
     }
 
     /// The texts of the bot's messages in a chat, oldest first.
     #[must_use]
-    pub fn said(&self, chat: i64) -> Vec<String> {
-        self.look(|view| view.said(chat))
+    pub fn bot_texts(&self, chat: i64) -> Vec<String> {
+        self.inspect(|view| view.bot_texts(chat))
     }
 
-    /// Waits until `look` returns `Some`. It is evaluated again after each change, not by a timer.
+    /// Waits until `check` returns `Some`. It is evaluated again after each change, not by a timer.
     ///
     /// # Panics
     /// If it does not within [`PATIENCE`](crate::PATIENCE), naming `about`.
-    pub async fn until<T>(&self, about: &str, look: impl FnMut(View<'_>) -> Option<T>) -> T {
-        self.shared.until(about, look).await
+    pub async fn until<T>(&self, about: &str, check: impl FnMut(View<'_>) -> Option<T>) -> T {
+        self.shared.until(about, check).await
     }
 
     /// Waits until a method was called this many times.
     ///
     /// # Panics
     /// If it does not within [`PATIENCE`](crate::PATIENCE).
-    pub async fn called(&self, method: &str, times: usize) -> Vec<Call> {
+    pub async fn until_called(&self, method: &str, times: usize) -> Vec<Call> {
         let about = format!("{times} calls of {method}");
         self.until(&about, |view| Some(view.calls(method)).filter(|calls| calls.len() >= times)).await
     }
@@ -327,6 +328,6 @@ impl TelegramDouble {
 impl Drop for TelegramDouble {
     fn drop(&mut self) {
         self.tasks.iter().for_each(JoinHandle::abort);
-        self.shared.fail(Outage::Refuse);
+        self.shared.start_outage(Outage::Refuse);
     }
 }

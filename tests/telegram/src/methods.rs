@@ -19,14 +19,14 @@ use serde_json::Value;
 
 use crate::{error::Answer, params::Params, world::World};
 
-pub(crate) use self::{media::Kind, updates::Poll};
+pub(crate) use self::{media::MediaKind, updates::Poll};
 
 /// A method that responds immediately.
 type Method = fn(&mut World, &Params) -> Answer;
 
 /// What a method name refers to.
 #[derive(Clone, Copy)]
-pub(crate) enum Known {
+pub(crate) enum MethodKind {
     /// The method and its canonical name.
     Method(&'static str, Method),
     /// Waits for updates, so it is handled separately.
@@ -34,12 +34,12 @@ pub(crate) enum Known {
 }
 
 /// Finds a method by its name, in any case.
-pub(crate) fn find(name: &str) -> Option<Known> {
+pub(crate) fn find(name: &str) -> Option<MethodKind> {
     if name.eq_ignore_ascii_case("getUpdates") {
-        return Some(Known::GetUpdates);
+        return Some(MethodKind::GetUpdates);
     }
     let (name, method) = METHODS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
-    Some(Known::Method(name, *method))
+    Some(MethodKind::Method(name, *method))
 }
 
 const METHODS: [(&str, Method); 34] = [

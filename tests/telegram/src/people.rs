@@ -8,13 +8,13 @@ use axum::body::Bytes;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    methods::Kind,
+    methods::MediaKind,
     shared::{PATIENCE, Shared},
     text::{Entity, Formatted},
     view::{Button, View, VisibleMessage},
     world::{
         ANONYMOUS, World,
-        chat::{ChatKind, Standing},
+        chat::{ChatKind, Membership},
         message::{Author, Content, NewMessage},
     },
 };
@@ -62,8 +62,8 @@ impl From<&str> for Press {
 
 /// A file to send.
 #[derive(Debug, Clone)]
-pub(crate) struct Sent<'a> {
-    pub(crate) kind: Kind,
+pub(crate) struct OutgoingFile<'a> {
+    pub(crate) kind: MediaKind,
     pub(crate) name: Option<&'a str>,
     pub(crate) media_type: Option<&'a str>,
     pub(crate) bytes: &'a [u8],
@@ -72,8 +72,8 @@ pub(crate) struct Sent<'a> {
     pub(crate) size: Option<u64>,
 }
 
-impl<'a> Sent<'a> {
-    pub(crate) fn new(kind: Kind, bytes: &'a [u8]) -> Self {
+impl<'a> OutgoingFile<'a> {
+    pub(crate) fn new(kind: MediaKind, bytes: &'a [u8]) -> Self {
         Self { kind, name: None, media_type: None, bytes, caption: "", size: None }
     }
 }
@@ -175,11 +175,11 @@ impl Person {
     /// # Panics
     /// If the message has no such button.
     pub fn presses(&self, message: i64, button: impl Into<Press>) -> String {
-        self.tries_to_press(message, &button.into()).unwrap_or_else(|why| panic!("{why}"))
+        self.try_press(message, &button.into()).unwrap_or_else(|why| panic!("{why}"))
     }
 
     /// As [`Person::presses`], with an error instead of a panic.
-    pub(crate) fn tries_to_press(&self, message: i64, press: &Press) -> Result<String, String> {
+    pub(crate) fn try_press(&self, message: i64, press: &Press) -> Result<String, String> {
         let mut world = self.shared.lock();
         let seen = View::of(&world).message(self.chat, message);
         let seen = seen.ok_or_else(|| format!("there is no message {message} in the chat {}", self.chat))?;
@@ -207,7 +207,7 @@ impl Person {
 
     /// Sends a photo; the caption may be empty.
     pub fn sends_photo(&self, bytes: &[u8], caption: &str) -> i64 {
-        self.sends_file(&Sent { caption, ..Sent::new(Kind::Photo, bytes) })
+        self.sends_file(&OutgoingFile { caption, ..OutgoingFile::new(MediaKind::Photo, bytes) })
     }
 
     /// Sends several photos as an album: one message each, with the caption on the first.
@@ -216,7 +216,7 @@ impl Person {
         let send = |(at, bytes): (usize, &&[u8])| {
             let caption = if at == 0 { caption } else { "" };
             let mut world = self.shared.lock();
-            let content = content(&mut world, &Sent { caption, ..Sent::new(Kind::Photo, bytes) });
+            let content = content(&mut world, &OutgoingFile { caption, ..OutgoingFile::new(MediaKind::Photo, bytes) });
             let mut new = self.new_message(content);
             new.album = Some(album.clone());
             world.posts(self.chat, new)
@@ -226,23 +226,27 @@ impl Person {
 
     /// Sends a file; the caption may be empty.
     pub fn sends_document(&self, name: &str, media_type: &str, bytes: &[u8], caption: &str) -> i64 {
-        let sent = Sent::new(Kind::Document, bytes);
-        self.sends_file(&Sent { name: Some(name), media_type: Some(media_type), caption, ..sent })
+        let sent = OutgoingFile::new(MediaKind::Document, bytes);
+        self.sends_file(&OutgoingFile { name: Some(name), media_type: Some(media_type), caption, ..sent })
     }
 
     /// Sends a file with this declared size.
     pub fn sends_large_document(&self, name: &str, size: u64) -> i64 {
-        self.sends_file(&Sent { name: Some(name), size: Some(size), ..Sent::new(Kind::Document, b"large") })
+        self.sends_file(&OutgoingFile {
+            name: Some(name),
+            size: Some(size),
+            ..OutgoingFile::new(MediaKind::Document, b"large")
+        })
     }
 
     /// Sends a voice message.
     pub fn sends_voice(&self, bytes: &[u8]) -> i64 {
-        self.sends_file(&Sent { media_type: Some("audio/ogg"), ..Sent::new(Kind::Voice, bytes) })
+        self.sends_file(&OutgoingFile { media_type: Some("audio/ogg"), ..OutgoingFile::new(MediaKind::Voice, bytes) })
     }
 
     /// Sends a sticker with this emoji.
     pub fn sends_sticker(&self, emoji: &str) -> i64 {
-        let mut content = content(&mut self.shared.lock(), &Sent::new(Kind::Sticker, b"webp"));
+        let mut content = content(&mut self.shared.lock(), &OutgoingFile::new(MediaKind::Sticker, b"webp"));
         if let Some(sticker) = content.fields.get_mut("sticker") {
             sticker["emoji"] = emoji.into();
         }
@@ -264,7 +268,7 @@ impl Person {
         self.posts(Content { fields, ..Content::default() }, None, None)
     }
 
-    pub(crate) fn sends_file(&self, sent: &Sent<'_>) -> i64 {
+    pub(crate) fn sends_file(&self, sent: &OutgoingFile<'_>) -> i64 {
         let mut world = self.shared.lock();
         let content = content(&mut world, sent);
         world.posts(self.chat, self.new_message(content))
@@ -284,12 +288,12 @@ impl Person {
 
     /// Blocks the bot.
     pub fn blocks(&self) {
-        self.shared.lock().stands(self.id, self.id, Standing::Kicked);
+        self.shared.lock().set_membership(self.id, self.id, Membership::Kicked);
     }
 
     /// Unblocks the bot.
     pub fn unblocks(&self) {
-        self.shared.lock().stands(self.id, self.id, Standing::Member);
+        self.shared.lock().set_membership(self.id, self.id, Membership::Member);
     }
 
     /// All messages in the chat, oldest first.
@@ -310,10 +314,10 @@ impl Person {
     ///
     /// # Panics
     /// If there is none within [`PATIENCE`].
-    pub async fn gets_next(&self, message: i64) -> Instant {
+    pub async fn next_after(&self, message: i64) -> Instant {
         let changed = Arc::clone(&self.shared.lock().chat(self.chat).changed);
-        let look = |view: View<'_>| view.arrived(self.chat, message + 1);
-        let found = self.shared.wait(&changed, PATIENCE, look).await;
+        let find = |view: View<'_>| view.arrived(self.chat, message + 1);
+        let found = self.shared.wait(&changed, PATIENCE, find).await;
         found.unwrap_or_else(|| panic!("waited {PATIENCE:?} in vain for what comes after message {message}"))
     }
 
@@ -323,14 +327,14 @@ impl Person {
     /// If there is none within [`PATIENCE`], listing the messages.
     pub async fn finds(&self, about: &str, mut wanted: impl FnMut(&VisibleMessage) -> bool) -> VisibleMessage {
         let changed = Arc::clone(&self.shared.lock().chat(self.chat).changed);
-        let look = |view: View<'_>| view.visible(self.chat).into_iter().rev().find(|message| wanted(message));
-        let found = self.shared.wait(&changed, PATIENCE, look).await;
+        let find = |view: View<'_>| view.visible(self.chat).into_iter().rev().find(|message| wanted(message));
+        let found = self.shared.wait(&changed, PATIENCE, find).await;
         found.unwrap_or_else(|| panic!("waited {PATIENCE:?} in vain for `{about}`; there is {:#?}", self.sees()))
     }
 }
 
-fn content(world: &mut World, sent: &Sent<'_>) -> Content {
-    let &Sent { kind, name, media_type, bytes, caption, size } = sent;
+fn content(world: &mut World, sent: &OutgoingFile<'_>) -> Content {
+    let &OutgoingFile { kind, name, media_type, bytes, caption, size } = sent;
     let file = world.add_file(kind.folder(), name, media_type, Bytes::copy_from_slice(bytes));
     file.size = size.unwrap_or(file.size);
     let shown = kind.show(file);
@@ -378,21 +382,21 @@ impl Group {
 
     /// Removes the bot from the group.
     pub fn kicks(&self) {
-        self.bot_is(Standing::Kicked);
+        self.set_membership(Membership::Kicked);
     }
 
     /// Makes the bot a member.
     pub fn admits(&self) {
-        self.bot_is(Standing::Member);
+        self.set_membership(Membership::Member);
     }
 
     /// Makes the bot an administrator.
     pub fn promotes(&self) {
-        self.bot_is(Standing::Administrator);
+        self.set_membership(Membership::Administrator);
     }
 
-    fn bot_is(&self, standing: Standing) {
-        self.shared.lock().stands(self.id, ANONYMOUS, standing);
+    fn set_membership(&self, membership: Membership) {
+        self.shared.lock().set_membership(self.id, ANONYMOUS, membership);
     }
 
     /// Allows only these emoji as reactions.

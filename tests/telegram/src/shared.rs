@@ -14,7 +14,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    door::Entry,
+    listener::ListenerState,
     view::View,
     world::{Signals, World},
 };
@@ -40,19 +40,19 @@ pub(crate) struct Shared {
     pub(crate) token: String,
     /// The currently valid token.
     valid: Mutex<String>,
-    entry: watch::Sender<Entry>,
+    listener_state: watch::Sender<ListenerState>,
     unavailable: watch::Sender<bool>,
 }
 
 impl Shared {
     pub(crate) fn new(world: World, signals: Arc<Signals>, token: String) -> Self {
-        let entry = watch::Sender::new(Entry { open: true, all: CancellationToken::new() });
+        let listener_state = watch::Sender::new(ListenerState { is_open: true, connections: CancellationToken::new() });
         let valid = Mutex::new(token.clone());
-        Self { world: Mutex::new(world), signals, token, valid, entry, unavailable: watch::Sender::new(false) }
+        Self { world: Mutex::new(world), signals, token, valid, listener_state, unavailable: watch::Sender::new(false) }
     }
 
     /// Whether a token is valid.
-    pub(crate) fn takes(&self, token: &str) -> bool {
+    pub(crate) fn accepts_token(&self, token: &str) -> bool {
         *self.valid.lock().unwrap_or_else(PoisonError::into_inner) == token
     }
 
@@ -71,8 +71,8 @@ impl Shared {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn entry(&self) -> watch::Receiver<Entry> {
-        self.entry.subscribe()
+    pub(crate) fn listener_state(&self) -> watch::Receiver<ListenerState> {
+        self.listener_state.subscribe()
     }
 
     pub(crate) fn is_unavailable(&self) -> bool {
@@ -80,12 +80,12 @@ impl Shared {
     }
 
     /// Begins an outage.
-    pub(crate) fn fail(&self, outage: Outage) {
+    pub(crate) fn start_outage(&self, outage: Outage) {
         match outage {
             Outage::Unavailable => drop(self.unavailable.send_replace(true)),
-            Outage::Refuse => self.entry.send_modify(|entry| {
-                entry.open = false;
-                entry.all.cancel();
+            Outage::Refuse => self.listener_state.send_modify(|listener_state| {
+                listener_state.is_open = false;
+                listener_state.connections.cancel();
             }),
         }
         // Wakes pending polls, so that they end.
@@ -93,26 +93,26 @@ impl Shared {
     }
 
     /// Ends an outage.
-    pub(crate) fn lift(&self) {
+    pub(crate) fn end_outage(&self) {
         self.unavailable.send_replace(false);
-        self.entry.send_modify(|entry| {
-            if !entry.open {
-                *entry = Entry { open: true, all: CancellationToken::new() };
+        self.listener_state.send_modify(|listener_state| {
+            if !listener_state.is_open {
+                *listener_state = ListenerState { is_open: true, connections: CancellationToken::new() };
             }
         });
     }
 
     /// Removes all faults and ends stalled calls.
-    pub(crate) fn heal(&self) {
+    pub(crate) fn clear_faults(&self) {
         self.lock().faults.clear();
-        self.signals.healed.notify_waiters();
+        self.signals.faults_cleared.notify_waiters();
     }
 
     /// Closes all connections.
     pub(crate) fn disconnect(&self) {
-        self.entry.send_modify(|entry| {
-            entry.all.cancel();
-            entry.all = CancellationToken::new();
+        self.listener_state.send_modify(|listener_state| {
+            listener_state.connections.cancel();
+            listener_state.connections = CancellationToken::new();
         });
     }
 
@@ -134,12 +134,12 @@ impl Shared {
     ) -> Option<T> {
         let waiting = async {
             loop {
-                let mut told = pin!(changed.notified());
-                told.as_mut().enable();
+                let mut notified = pin!(changed.notified());
+                notified.as_mut().enable();
                 if let Some(found) = check(View::of(&self.lock())) {
                     return found;
                 }
-                told.await;
+                notified.await;
             }
         };
         timeout(patience, waiting).await.ok()

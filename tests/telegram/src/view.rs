@@ -112,7 +112,7 @@ impl<'a> View<'a> {
 
     /// The texts of the bot's messages, oldest first.
     #[must_use]
-    pub fn said(&self, chat: i64) -> Vec<String> {
+    pub fn bot_texts(&self, chat: i64) -> Vec<String> {
         let ours = Author::User(self.world.bot.id);
         let messages = self.chat(chat).into_iter().flat_map(|chat| chat.messages.values());
         let words = |message: &Message| message.content.words().map(|words| words.text.clone()).unwrap_or_default();

@@ -48,7 +48,7 @@ pub(crate) struct Signals {
     /// An update arrived, or the webhook changed.
     pub(crate) hook: Notify,
     /// The faults were removed.
-    pub(crate) healed: Notify,
+    pub(crate) faults_cleared: Notify,
 }
 
 /// A pressed button.
@@ -230,12 +230,12 @@ impl World {
         };
         chat.messages.insert(id, message);
         let chat = chat.id;
-        self.touched(chat);
+        self.notify_changed(chat);
         id
     }
 
     /// Notifies those that wait for a change.
-    pub(crate) fn touched(&self, chat: i64) {
+    pub(crate) fn notify_changed(&self, chat: i64) {
         if let Some(chat) = self.chats.get(&chat) {
             chat.changed.notify_waiters();
         }

@@ -18,10 +18,10 @@ async fn a_stranger_is_told_once_and_runs_no_agent() {
     // Events arrive in order: once another stranger has the notice, all of Eve's were received.
     let mallory = server.person("Mallory").await;
     mallory.dm("me too").await;
-    server.until_said(&mallory.direct().await, 1).await;
+    server.until_bot_texts(&mallory.direct().await, 1).await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&chat).await.len(), 1);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&chat).await.len(), 1);
     assert!(agent.calls().is_empty());
 }
 
@@ -41,9 +41,9 @@ async fn those_on_the_list_are_let_in() {
     hears(&server, &ada.direct().await, "Hello.").await;
     hears(&server, &general, "Hello.").await;
 
-    gateway.settles().await;
-    assert!(server.said(&eve.direct().await).await.is_empty());
-    assert_eq!(server.said(&general).await.len(), 1);
+    gateway.until_settled().await;
+    assert!(server.bot_texts(&eve.direct().await).await.is_empty());
+    assert_eq!(server.bot_texts(&general).await.len(), 1);
     assert_eq!(agent.calls().len(), 2);
 }
 
@@ -59,7 +59,7 @@ async fn a_flood_from_a_stranger_runs_no_agent() {
     ada.dm("hello").await;
     hears(&server, &ada.direct().await, "Hello.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 1);
 }
 
@@ -81,9 +81,9 @@ async fn a_channel_on_the_list_is_let_in() {
     hears(&server, &family, "Hello.").await;
     hears(&server, &aside, "Hello.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 2);
-    assert!(server.said(&others).await.is_empty() && server.said(&ada.direct().await).await.is_empty());
+    assert!(server.bot_texts(&others).await.is_empty() && server.bot_texts(&ada.direct().await).await.is_empty());
 }
 
 /// N1, O2: a stranger's command runs no agent, and does not keep showing that the bot is thinking.
@@ -103,6 +103,6 @@ async fn a_strangers_command_is_not_thought_over_for_ever() {
     let thinks = async || server.visible(&general).await.iter().any(|message: &Message| message.loading);
     server.until("no loading message remains", async || (!thinks().await).then_some(())).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(agent.calls().is_empty());
 }

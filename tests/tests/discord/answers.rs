@@ -46,10 +46,10 @@ async fn a_person_is_answered_once(#[values(Place::DirectChat, Place::Server)] p
 
     let asked = place.asks(&channel, &ada, "hello").await;
     let answer = hears(&server, &channel, "Hello, Ada.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    assert_eq!(server.said(&channel).await, ["Hello, Ada."]);
-    assert!(agent.calls()[0].told().ends_with("hello"), "{:?}", agent.calls()[0].told());
+    assert_eq!(server.bot_texts(&channel).await, ["Hello, Ada."]);
+    assert!(agent.calls()[0].last_message().ends_with("hello"), "{:?}", agent.calls()[0].last_message());
     let replied = matches!(place, Place::Server).then_some(asked.id);
     assert_eq!(answer.reply_to, replied);
     let explained = gateway.explain(&gateway.only_turn());
@@ -76,9 +76,9 @@ async fn whatever_the_agent_does_there_is_one_signal(
 
     place.asks(&channel, &ada, asked).await;
     hears(&server, &channel, words).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    assert_eq!(server.said(&channel).await, [words]);
+    assert_eq!(server.bot_texts(&channel).await, [words]);
 }
 
 /// A11, B14: the operator chooses the templates and the response to silence.
@@ -95,8 +95,8 @@ async fn silence_becomes_what_the_operator_says() {
     ada.dm("zebra-boom").await;
     hears(&server, &chat, "Ask the operator.").await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&chat).await, ["Ask the operator."]);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&chat).await, ["Ask the operator."]);
 }
 
 /// A2, A8: servers have a ladder of their own.
@@ -111,8 +111,8 @@ async fn an_empty_answer_to_a_mention_is_a_reaction_where_the_operator_wants_one
     ada.dm("zebra-empty").await;
     hears(&server, &ada.direct().await, SILENT).await;
 
-    gateway.settles().await;
-    assert!(server.said(&general).await.is_empty());
+    gateway.until_settled().await;
+    assert!(server.bot_texts(&general).await.is_empty());
 }
 
 fn reacted(message: &rejoinder_discord_server::Message, emoji: &str) -> bool {
@@ -129,8 +129,8 @@ async fn a_reaction_is_the_answer() {
     let asked = ada.dm("done?").await;
     finds(&server, &ada.direct().await, "✅", |message| message.id == asked.id && reacted(message, "✅")).await;
 
-    gateway.settles().await;
-    assert!(server.said(&ada.direct().await).await.is_empty());
+    gateway.until_settled().await;
+    assert!(server.bot_texts(&ada.direct().await).await.is_empty());
 }
 
 /// K6, K7: a long answer is split into parts that fit, without breaking code blocks or words.
@@ -145,9 +145,9 @@ async fn a_long_answer_comes_in_parts_that_fit() {
 
     ada.dm("code, please").await;
     finds(&server, &chat, "the end", |message| message.ours && message.content.ends_with("That was **all**.")).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    let parts = server.said(&chat).await;
+    let parts = server.bot_texts(&chat).await;
     assert!(parts.len() > 1, "{parts:#?}");
     assert!(parts.iter().all(|part| part.encode_utf16().count() <= 2000), "{parts:#?}");
     assert!(parts.iter().all(|part| part.matches("```").count() % 2 == 0), "a code fence is not closed: {parts:#?}");
@@ -174,10 +174,10 @@ async fn a_question_has_buttons(#[values(Place::DirectChat, Place::Server)] plac
     let press = ada.clicks(&question, "Tell me more").await;
     hears(&server, &channel, "More it is.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let press = server.interaction(&press).await;
     assert!(press.acknowledged && !press.failed, "{press:?}");
-    assert!(agent.calls()[1].told().ends_with("Tell me more"), "{:?}", agent.calls()[1].told());
+    assert!(agent.calls()[1].last_message().ends_with("Tell me more"), "{:?}", agent.calls()[1].last_message());
 }
 
 /// The first choice by the person who was asked answers a question and closes it.
@@ -199,7 +199,7 @@ async fn a_question_is_answered_once() {
     let closed = finds(&server, &channel, "the closed question", is_closed).await;
 
     assert!(closed.content.ends_with("\n\n✓ Tell me more"), "{closed:?}");
-    gateway.settles().await;
+    gateway.until_settled().await;
     for press in presses {
         let press = server.interaction(&press).await;
         assert!(press.acknowledged && !press.failed, "{press:?}");
@@ -221,9 +221,9 @@ async fn answers_go_where_the_question_came_from() {
     for (n, (_, chat)) in crowd.iter().enumerate() {
         hears(&server, chat, &format!("echo question {n}")).await;
     }
-    gateway.settles().await;
+    gateway.until_settled().await;
     for (_, chat) in &crowd {
-        assert_eq!(server.said(chat).await.len(), 1);
+        assert_eq!(server.bot_texts(chat).await.len(), 1);
     }
 }
 
@@ -236,14 +236,14 @@ async fn what_is_said_meanwhile_is_answered_in_order() {
     let ada = server.person("Ada").await;
 
     ada.dm("one").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     ada.dm("two").await;
     ada.dm("three").await;
-    release.lets_one_through();
+    release.release_one();
     hears(&server, &ada.direct().await, "echo three").await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&ada.direct().await).await, ["first", "echo two", "echo three"]);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&ada.direct().await).await, ["first", "echo two", "echo three"]);
 }
 
 /// An edit of a waiting message changes what the agent is asked. A link preview that Discord adds is not an edit.
@@ -255,18 +255,18 @@ async fn an_edit_amends_what_waits() {
     let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
 
     ada.dm("one").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     let waiting = ada.dm("tow").await;
     server.unfurls(&waiting).await;
     ada.edits(&waiting, "two").await;
     // Events arrive in order: once Bob is answered, the edit was received.
     bob.dm("are you there?").await;
     hears(&server, &bob.direct().await, "echo are you there?").await;
-    release.lets_one_through();
+    release.release_one();
     hears(&server, &ada.direct().await, "echo two").await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&ada.direct().await).await, ["first", "echo two"]);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&ada.direct().await).await, ["first", "echo two"]);
 }
 
 /// An edit of a message that is already answered changes nothing.
@@ -279,13 +279,13 @@ async fn an_edit_of_what_is_answered_is_not_answered_again() {
 
     let asked = ada.dm("one").await;
     hears(&server, &chat, "echo one").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     ada.edits(&asked, "uno").await;
     ada.dm("two").await;
     hears(&server, &chat, "echo two").await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&chat).await, ["echo one", "echo two"]);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&chat).await, ["echo one", "echo two"]);
 }
 
 /// G1: the bot types while the turn runs, and stops when it ends.
@@ -296,7 +296,7 @@ async fn typing_ends_with_the_turn() {
     let agent = {
         let (held, never) = (held.clone(), never.clone());
         ScriptedAgent::start(move |call, _| {
-            let release = if call.told().contains("Bob") { &never } else { &held };
+            let release = if call.last_message().contains("Bob") { &never } else { &held };
             Script::replies("done").waiting(release)
         })
         .await
@@ -311,17 +311,17 @@ async fn typing_ends_with_the_turn() {
 
     ada.dm("hello").await;
     server.until("three typing notices", async || (server.typing(&hers).await >= 3).then_some(())).await;
-    held.lets_one_through();
+    held.release_one();
     hears(&server, &hers, "done").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     let typed = server.typing(&hers).await;
     bob.dm("I am Bob").await;
     server.until("typing notices for Bob", async || (server.typing(&his).await >= 3).then_some(())).await;
 
     assert_eq!(server.typing(&hers).await, typed, "it still types after the answer");
-    never.lets_one_through();
+    never.release_one();
     hears(&server, &his, "done").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 }
 
 /// An answer never pings anybody, and the operator decides about its link previews.
@@ -337,7 +337,7 @@ async fn an_answer_calls_nobody() {
     ada.mentions(&general, "call them all").await;
     let answer = finds(&server, &general, "the answer", |message| message.ours && message.content == words).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(!answer.pings_everyone && answer.pings.is_empty() && answer.embeds_suppressed, "{answer:?}");
 }
 
@@ -351,11 +351,11 @@ async fn a_prompt_that_was_deleted_is_answered_all_the_same() {
     let ada = server.person("Ada").await;
 
     let asked = ada.mentions(&general, "are you there?").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     ada.deletes(&asked).await;
-    release.lets_one_through();
+    release.release_one();
     hears(&server, &general, "Here.").await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&general).await, ["Here."]);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&general).await, ["Here."]);
 }

@@ -22,11 +22,11 @@ async fn hundreds_at_once_are_each_answered_once() {
         hears(&server, chat, "echo two 0").await;
     }
     hears(&server, &eve[0].1, &format!("echo flood {}", CROWD - 1)).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     for (_, chat) in &crowd {
-        assert_eq!(server.said(chat).await, ["echo one 0", "echo two 0"]);
+        assert_eq!(server.bot_texts(chat).await, ["echo one 0", "echo two 0"]);
     }
     let expected: Vec<_> = (0..CROWD).map(|n| format!("echo flood {n}")).collect();
-    assert_eq!(server.said(&eve[0].1).await, expected);
+    assert_eq!(server.bot_texts(&eve[0].1).await, expected);
 }

@@ -18,12 +18,12 @@ async fn a_deferral_becomes_the_answer() {
 
     ada.dm("hello").await;
     let deferral = hears(&server, &chat, DEFERRAL).await;
-    release.lets_one_through();
+    release.release_one();
     let answer = hears(&server, &chat, "At last.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(answer.id, deferral.id);
-    assert_eq!(server.said(&chat).await, ["At last."]);
+    assert_eq!(server.bot_texts(&chat).await, ["At last."]);
 }
 
 /// A10: a deferral that can no longer be edited is followed by the answer.
@@ -38,12 +38,12 @@ async fn a_deferral_that_was_deleted_is_followed_by_the_answer() {
     let asked = ada.mentions(&general, "hello").await;
     let deferral = hears(&server, &general, DEFERRAL).await;
     moderator.deletes(&deferral).await;
-    release.lets_one_through();
+    release.release_one();
     let answer = hears(&server, &general, "At last.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(answer.reply_to, Some(asked.id));
-    assert_eq!(server.said(&general).await, ["At last."]);
+    assert_eq!(server.bot_texts(&general).await, ["At last."]);
 }
 
 /// A9, A10, G2: after both deadlines the deferral becomes the fallback, and the next message is answered.
@@ -65,8 +65,8 @@ async fn a_stall_becomes_the_fallback() {
     ada.dm("and now?").await;
     hears(&server, &chat, "The next one.").await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&chat).await, [LATE, "The next one."]);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&chat).await, [LATE, "The next one."]);
 }
 
 /// B1: a turn that waits for another one gets one deferral at most, and then its answer.
@@ -79,20 +79,20 @@ async fn everybody_in_line_is_told_and_answered() {
     let (ada, bob) = (server.person("Ada").await, server.person("Bob").await);
 
     let first = ada.mentions(&general, "one").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     let second = bob.mentions(&general, "two").await;
     server
         .until("both are deferred", async || {
-            let said = server.said(&general).await;
+            let said = server.bot_texts(&general).await;
             (said.iter().filter(|text| *text == DEFERRAL).count() == 2).then_some(())
         })
         .await;
-    release.lets_one_through();
+    release.release_one();
     let to_ada = hears(&server, &general, "the first").await;
     let to_bob = crate::finds(&server, &general, "Bob's answer", |message| message.content.starts_with("echo")).await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&general).await.len(), 2);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&general).await.len(), 2);
     assert_eq!((to_ada.reply_to, to_bob.reply_to), (Some(first.id), Some(second.id)));
 }
 
@@ -114,7 +114,7 @@ async fn a_deferral_is_paid_after_a_crash() {
     gateway.restart().await;
     let answer = hears(&server, &chat, "echo hello").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(answer.id, deferral.id);
-    assert_eq!(server.said(&chat).await, ["echo hello"]);
+    assert_eq!(server.bot_texts(&chat).await, ["echo hello"]);
 }

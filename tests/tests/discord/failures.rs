@@ -31,9 +31,9 @@ async fn what_may_have_arrived_is_sent_again_and_shown_once(#[case] fault: Fault
     server.fault(fault).await;
     ada.dm("hello").await;
     hears(&server, &chat, "Hello.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    assert_eq!(server.said(&chat).await, ["Hello."]);
+    assert_eq!(server.bot_texts(&chat).await, ["Hello."]);
     let sends = server.calls_to("POST", "/messages").await;
     let read: Vec<_> = sends.iter().filter(|call| !call.body.is_null()).collect();
     assert!(sends.len() >= 2, "it was not sent again: {sends:?}");
@@ -53,7 +53,7 @@ async fn an_attempt_whose_end_is_not_known_is_counted() {
     server.fault(Fault::on("POST", "/channels/*/messages").executed_then_dropped()).await;
     ada.dm("hello").await;
     hears(&server, &ada.direct().await, "Hello.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     let metrics = gateway.metrics().await;
     let counts = |line: &&str| line.contains("unknown") && line.contains("discord.test") && !line.ends_with(" 0");
@@ -71,9 +71,9 @@ async fn an_answer_that_never_comes_is_not_waited_for() {
     server.fault(Fault::on("POST", "/channels/*/messages").executed_then_silent()).await;
     ada.dm("hello").await;
     hears(&server, &chat, "Hello.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    assert_eq!(server.said(&chat).await, ["Hello."]);
+    assert_eq!(server.bot_texts(&chat).await, ["Hello."]);
     assert_eq!(server.calls_to("POST", "/messages").await.len(), 2);
 }
 
@@ -94,13 +94,13 @@ async fn what_may_have_arrived_is_looked_for_once_its_nonce_is_forgotten() {
     ada.dm("hello").await;
     hears(&server, &chat, "Hello.").await;
     server.advance(Duration::from_mins(5)).await;
-    gateway.calendar_jumps(5 * 60);
+    gateway.set_calendar_offset(5 * 60);
     let looks = async || (!server.calls_to("GET", "/messages").await.is_empty()).then_some(());
     server.until("the channel is read back", looks).await;
-    server.lift_all().await;
-    gateway.settles().await;
+    server.clear_faults().await;
+    gateway.until_settled().await;
 
-    assert_eq!(server.said(&chat).await, ["Hello."]);
+    assert_eq!(server.bot_texts(&chat).await, ["Hello."]);
 }
 
 /// An edit is idempotent, so it is retried.
@@ -115,11 +115,11 @@ async fn an_edit_that_was_lost_is_done_again() {
     ada.dm("hello").await;
     let deferral = hears(&server, &chat, DEFERRAL).await;
     server.fault(Fault::on("PATCH", "/channels/*/messages/*").executed_then_dropped()).await;
-    release.lets_one_through();
+    release.release_one();
     hears(&server, &chat, "At last.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    assert_eq!(server.said(&chat).await, ["At last."]);
+    assert_eq!(server.bot_texts(&chat).await, ["At last."]);
     let edits = server.calls_to("PATCH", &format!("/messages/{}", deferral.id)).await;
     assert!(edits.len() >= 2, "{edits:?}");
 }
@@ -138,9 +138,9 @@ async fn a_permission_that_is_lost_ends_visibly(#[case] permission: &str, #[case
     let ada = server.person("Ada").await;
 
     ada.mentions(&general, "one").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     general.denies(&[permission]).await;
-    release.lets_one_through();
+    release.release_one();
     eventually("the turn is undeliverable", async || (gateway.undeliverable() == 1).then_some(())).await;
     let explained = gateway.explain(&gateway.only_turn());
     let tried = server.calls_to("POST", "/messages").await.len();
@@ -148,10 +148,10 @@ async fn a_permission_that_is_lost_ends_visibly(#[case] permission: &str, #[case
     ada.mentions(&general, "two").await;
     finds(&server, &general, "the answer", |message| message.ours && message.content.contains("two")).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(explained.contains(code), "{explained}");
     assert!(tried <= 3, "a permanent error was tried {tried} times");
-    assert_eq!(server.said(&general).await.len(), 1);
+    assert_eq!(server.bot_texts(&general).await.len(), 1);
 }
 
 /// A18, D6: nothing is retried for a person who accepts no direct messages.
@@ -169,7 +169,7 @@ async fn a_refusal_for_good_is_not_tried_again() {
     assert!(explained.contains("50007"), "{explained}");
     let tried = server.calls_to("POST", "/messages").await.len();
     assert!(tried <= 3, "a permanent error was tried {tried} times");
-    assert!(server.said(&ada.direct().await).await.is_empty());
+    assert!(server.bot_texts(&ada.direct().await).await.is_empty());
 }
 
 /// A18: the channel is deleted before the answer is sent.
@@ -183,14 +183,14 @@ async fn a_channel_that_is_deleted_holds_up_nobody() {
     let ada = server.person("Ada").await;
 
     ada.mentions(&doomed, "one").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     doomed.is_deleted().await;
-    release.lets_one_through();
+    release.release_one();
     eventually("the turn is undeliverable", async || (gateway.undeliverable() == 1).then_some(())).await;
     ada.mentions(&general, "two").await;
-    server.until_said(&general, 1).await;
+    server.until_bot_texts(&general, 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(gateway.readiness().await.0);
 }
 
@@ -207,9 +207,9 @@ async fn a_part_that_is_lost_is_sent_again_and_no_other() {
     server.fault(Fault::on("POST", "/channels/*/messages").executed_then_dropped().after(1)).await;
     ada.dm("tell me all").await;
     finds(&server, &chat, "the end", |message| message.ours && message.content.contains("Paragraph 29.")).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    let said = server.said(&chat).await.join("\n");
+    let said = server.bot_texts(&chat).await.join("\n");
     let places: Vec<_> = (0..30).map(|n| said.find(&format!("Paragraph {n}.")).expect("a paragraph")).collect();
     assert!(places.is_sorted(), "the parts are out of order");
     for n in 0..30 {

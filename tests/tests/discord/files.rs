@@ -27,10 +27,10 @@ async fn pictures_are_seen() {
     ada.sends_files(&chat, "what are these?", &[("a.png", PNG), ("b.png", PNG), ("c.png", PNG)]).await;
     hears(&server, &chat, "answer 0").await;
 
-    gateway.settles().await;
-    let told = agent.calls()[0].told();
-    assert!(told.contains("what are these?"), "{told}");
-    assert_eq!(told.matches("data:image/").count(), 3, "{told}");
+    gateway.until_settled().await;
+    let text = agent.calls()[0].last_message();
+    assert!(text.contains("what are these?"), "{text}");
+    assert_eq!(text.matches("data:image/").count(), 3, "{text}");
     assert_eq!(agent.calls().len(), 1);
 }
 
@@ -44,9 +44,9 @@ async fn a_file_that_is_too_large_costs_nobody_the_text() {
     ada.sends_files(&chat, "what is this?", &[("film.mkv", &[7; 5000])]).await;
     hears(&server, &chat, "answer 0").await;
 
-    gateway.settles().await;
-    let told = agent.calls()[0].told();
-    assert!(told.contains("what is this?") && told.contains("film.mkv"), "{told}");
+    gateway.until_settled().await;
+    let text = agent.calls()[0].last_message();
+    assert!(text.contains("what is this?") && text.contains("film.mkv"), "{text}");
 }
 
 /// K3: a text file is inlined, a sticker is described in text, and the message replied to is quoted.
@@ -65,9 +65,9 @@ async fn what_is_no_text_is_told_in_words() {
     ada.replies(&said, &format!("{} is that so?", server.bot_mention())).await;
     hears(&server, &general, "answer 2").await;
 
-    gateway.settles().await;
-    let told: Vec<_> = agent.calls().iter().map(rejoinder_tests::Call::told).collect();
-    assert!(told[0].contains("milk, eggs"), "{told:#?}");
-    assert!(told[1].contains("wave"), "{told:#?}");
-    assert!(told[2].contains("is that so?") && told[2].contains("made of cheese"), "{told:#?}");
+    gateway.until_settled().await;
+    let texts: Vec<_> = agent.calls().iter().map(rejoinder_tests::Call::last_message).collect();
+    assert!(texts[0].contains("milk, eggs"), "{texts:#?}");
+    assert!(texts[1].contains("wave"), "{texts:#?}");
+    assert!(texts[2].contains("is that so?") && texts[2].contains("made of cheese"), "{texts:#?}");
 }

@@ -67,12 +67,12 @@ async fn a_command_whose_agent_takes_almost_three_seconds_is_answered_in_place()
     let asked = asks(&scene.ada, &scene.general, "how long?").await;
     let waits = tokio::time::sleep(Duration::from_millis(2_900));
     let noticed = acknowledged(&scene.server, &asked).await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     waits.await;
-    release.lets_one_through();
+    release.release_one();
 
     scene.is_answered_in_place(&asked, "At 2.9 s.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(noticed.response.as_deref(), Some("deferred"));
 }
 
@@ -93,7 +93,7 @@ async fn whatever_the_agent_does_a_command_is_answered_in_place(#[case] question
     let asked = asks(&scene.ada, &scene.general, question).await;
 
     scene.is_answered_in_place(&asked, words).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 }
 
 /// An acknowledgement that fails in any way is retried within the three seconds; "already acknowledged" (40060) counts as a
@@ -114,7 +114,7 @@ async fn an_acknowledgement_that_is_lost_is_made_again(#[case] fault: Fault) {
     let asked = asks(&scene.ada, &scene.general, "hello").await;
 
     scene.is_answered_in_place(&asked, "Hello.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(gateway.readiness().await.0);
 }
 
@@ -132,8 +132,8 @@ async fn a_command_that_cannot_be_acknowledged_is_answered_in_the_channel(#[case
     asks(&scene.ada, &scene.general, "hello").await;
     hears(&scene.server, &scene.general, "Hello.").await;
 
-    gateway.settles().await;
-    assert_eq!(scene.server.said(&scene.general).await, ["Hello."]);
+    gateway.until_settled().await;
+    assert_eq!(scene.server.bot_texts(&scene.general).await, ["Hello."]);
 }
 
 /// A10: after sixteen minutes the interaction token has expired, and the answer is sent to the channel.
@@ -145,14 +145,14 @@ async fn an_answer_after_sixteen_minutes_comes_in_the_channel() {
 
     let asked = asks(&scene.ada, &scene.general, "how long?").await;
     acknowledged(&scene.server, &asked).await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     scene.server.advance(Duration::from_mins(16)).await;
-    gateway.calendar_jumps(16 * 60);
-    release.lets_one_through();
+    gateway.set_calendar_offset(16 * 60);
+    release.release_one();
     hears(&scene.server, &scene.general, "At last.").await;
 
-    gateway.settles().await;
-    assert_eq!(scene.server.said(&scene.general).await, ["At last."]);
+    gateway.until_settled().await;
+    assert_eq!(scene.server.bot_texts(&scene.general).await, ["At last."]);
     let sends = scene.server.calls_to("POST", &format!("/channels/{}/messages", scene.general.id())).await;
     assert_eq!(sends.len(), 1, "{sends:?}");
 }
@@ -171,11 +171,11 @@ async fn a_deferral_in_the_place_of_the_notice_becomes_the_answer(#[case] minute
     let asked = asks(&scene.ada, &scene.general, "how long?").await;
     scene.is_answered_in_place(&asked, DEFERRAL).await;
     scene.server.advance(Duration::from_mins(minutes.into())).await;
-    gateway.calendar_jumps(i64::from(minutes) * 60);
-    release.lets_one_through();
+    gateway.set_calendar_offset(i64::from(minutes) * 60);
+    release.release_one();
 
     scene.is_answered_in_place(&asked, "At last.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 }
 
 /// B11: a private command is answered privately, visible only to the person who asked.
@@ -195,7 +195,7 @@ async fn what_is_asked_in_private_is_answered_in_private() {
     });
     let both = both.await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(both.iter().all(|message| message.ephemeral_to.as_deref() == Some(scene.ada.id())));
     assert!(bob.sees(&scene.general).await.iter().all(|message| !message.ours), "somebody else sees the answer");
 }
@@ -209,13 +209,13 @@ async fn a_private_answer_after_sixteen_minutes_comes_in_the_direct_chat() {
 
     let asked = scene.ada.slash(&scene.general, "ask", json!({ "question": "how long?", "private": true })).await;
     acknowledged(&scene.server, &asked).await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     scene.server.advance(Duration::from_mins(16)).await;
-    gateway.calendar_jumps(16 * 60);
-    release.lets_one_through();
+    gateway.set_calendar_offset(16 * 60);
+    release.release_one();
     hears(&scene.server, &scene.ada.direct().await, "At last.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let public = scene.server.visible(&scene.general).await;
     assert!(public.iter().all(|message| !message.ours || message.ephemeral_to.is_some()), "{public:#?}");
 }
@@ -229,12 +229,12 @@ async fn a_command_survives_a_crash() {
 
     let asked = asks(&scene.ada, &scene.general, "hello").await;
     acknowledged(&scene.server, &asked).await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     gateway.kill();
     gateway.restart().await;
 
     scene.is_answered_in_place(&asked, "echo Ada: hello").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 }
 
 /// D1: a crash at any step of a command leaves one answer: in place if Discord has the acknowledgement, otherwise in the
@@ -255,18 +255,18 @@ async fn a_crash_at_any_step_of_a_command_leaves_one_answer(#[case] point: &str)
     // The next start resumes the session, so that only the command passes the crash points.
     scene.ada.mentions(general, "we meet").await;
     hears(server, general, "Hello.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     gateway.stop().await;
 
     gateway.spawn(&[("REJOINDER_CRASH_AT", point)]);
-    gateway.is_ready().await;
+    gateway.until_ready().await;
     asks(&scene.ada, general, "hello").await;
-    gateway.has_crashed().await;
+    gateway.until_crashed().await;
     gateway.restart().await;
-    server.until_said(general, 2).await;
+    server.until_bot_texts(general, 2).await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(general).await, ["Hello.", "Hello."]);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(general).await, ["Hello.", "Hello."]);
 }
 
 /// B3, D18: the gateway's own commands are settled by their responses.
@@ -280,7 +280,7 @@ async fn commands_are_the_gateways_own() {
     ada.slash(general, "stop", json!({})).await;
     hears(server, general, "There is nothing to cancel.").await;
     ada.mentions(general, "a long task").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     ada.slash(general, "status", json!({})).await;
     finds(server, general, "the status", |message| message.content.contains("is working on an answer")).await;
     ada.slash(general, "stop", json!({})).await;
@@ -290,7 +290,7 @@ async fn commands_are_the_gateways_own() {
     ada.slash(general, "help", json!({})).await;
     finds(server, general, "the help", |message| message.content.contains("/status")).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 1);
     let loading = server.visible(general).await.into_iter().filter(|message| message.loading).count();
     assert_eq!(loading, 0, "a loading message remains");
@@ -317,5 +317,5 @@ async fn a_global_limit_does_not_hold_up_an_acknowledgement() {
 
     scene.is_answered_in_place(&asked, "Hello.").await;
     hears(&scene.server, &bob.direct().await, "Hello.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 }

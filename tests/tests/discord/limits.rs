@@ -36,7 +36,7 @@ async fn a_limited_channel_holds_up_nobody_else(#[case] scope: Scope) {
     hears(&server, &his, "Hello.").await;
     hears(&server, &hers, "Hello.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let (to_her, to_him) = (sends(&server, &hers).await, sends(&server, &his).await);
     assert_eq!(to_her.iter().map(|call| call.status).collect::<Vec<_>>(), [Some(429), Some(200)]);
     assert!(to_her[1].at - to_her[0].at >= wait.as_secs_f64(), "it was retried before the limit was over");
@@ -60,7 +60,7 @@ async fn a_global_limit_holds_up_everybody_for_its_time() {
     hears(&server, &his, "Hello.").await;
     hears(&server, &hers, "Hello.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let (to_her, to_him) = (sends(&server, &hers).await, sends(&server, &his).await);
     assert_eq!((to_her.len(), to_him.len()), (2, 1));
     let refused = to_her[0].at;
@@ -89,7 +89,7 @@ async fn a_block_survives_a_restart() {
     gateway.restart().await;
     hears(&server, &chat, "Hello.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let sends = sends(&server, &chat).await;
     assert_eq!(sends.iter().map(|call| call.status).collect::<Vec<_>>(), [Some(429), Some(200)]);
     assert!(sends[1].at - sends[0].at >= wait.as_secs_f64(), "it was retried before the limit was over");
@@ -108,11 +108,11 @@ async fn what_the_headers_announce_is_kept_to() {
         bob.dm(&format!("{n}")).await;
     }
     for person in [&ada, &bob] {
-        let said = server.until_said(&person.direct().await, 6).await;
+        let said = server.until_bot_texts(&person.direct().await, 6).await;
         assert_eq!(said, ["echo 0", "echo 1", "echo 2", "echo 3", "echo 4", "echo 5"]);
     }
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(server.invalid_requests().await, 0, "calls exceeded the limit");
 }
 
@@ -129,9 +129,9 @@ async fn the_documented_pace_is_kept() {
     for n in 0..7 {
         ada.dm(&format!("hello {n}")).await;
     }
-    server.until_said(&ada.direct().await, 7).await;
+    server.until_bot_texts(&ada.direct().await, 7).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(server.invalid_requests().await, 0);
 }
 
@@ -147,18 +147,18 @@ async fn a_flood_in_one_channel_is_no_flood_in_the_others() {
 
     let flood = format!("{} flood {{}}", server.bot_mention());
     server.all_say(&[(eve, general.clone())], FLOOD, &flood).await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     let crowd = server.crowd(30).await;
     server.all_say(&crowd, 1, "hello").await;
     for (_, chat) in &crowd {
         hears(&server, chat, "echo hello").await;
     }
-    let meanwhile = server.said(&general).await.len();
-    server.until_said(&general, FLOOD).await;
+    let meanwhile = server.bot_texts(&general).await.len();
+    server.until_bot_texts(&general, FLOOD).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(meanwhile < FLOOD, "the others waited for the end of the flood");
-    let said = server.said(&general).await;
+    let said = server.bot_texts(&general).await;
     let numbers: Vec<_> = said.iter().map(|text| text.rsplit(' ').next().unwrap().parse::<usize>().unwrap()).collect();
     assert_eq!(numbers, (0..FLOOD).collect::<Vec<_>>());
     assert_eq!(server.invalid_requests().await, 0);

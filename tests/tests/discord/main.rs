@@ -63,5 +63,5 @@ async fn hears(server: &DiscordServer, channel: &Channel, words: &str) -> Messag
 /// Waits until these are the bot's only messages in a channel.
 async fn says_only(server: &DiscordServer, channel: &Channel, words: &[&str]) {
     let about = format!("the bot's only messages are {words:?}");
-    server.until(&about, async || (server.said(channel).await == words).then_some(())).await;
+    server.until(&about, async || (server.bot_texts(channel).await == words).then_some(())).await;
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rejoinder_discord_server::{DiscordServer, Fault, Gateway as Event};
+use rejoinder_discord_server::{DiscordServer, Fault, GatewayAction};
 use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
 use rstest::rstest;
 
@@ -27,24 +27,24 @@ async fn ten_minutes_without_discord_cost_nobody_an_answer(#[case] outage: Fault
     let (hers, his) = (ada.direct().await, bob.direct().await);
 
     ada.dm("hello").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     server.fault(outage.always()).await;
-    server.gateway(Event::Refuses(true)).await;
-    server.gateway(Event::Abort).await;
-    release.lets_one_through();
+    server.gateway(GatewayAction::Refuses(true)).await;
+    server.gateway(GatewayAction::Abort).await;
+    release.release_one();
     bob.dm("are you there?").await;
     // Ten seconds of ours are ten minutes of the gateway's.
     let (waits, before) = (Duration::from_secs(10), Instant::now());
     eventually("ten minutes have passed", async || (before.elapsed() >= waits).then_some(())).await;
     let during = gateway.readiness().await;
-    server.gateway(Event::Refuses(false)).await;
-    server.lift_all().await;
+    server.gateway(GatewayAction::Refuses(false)).await;
+    server.clear_faults().await;
     hears(&server, &hers, "The first.").await;
     hears(&server, &his, "echo are you there?").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(!during.0, "ready without Discord: {}", during.1);
-    assert_eq!((server.said(&hers).await.len(), server.said(&his).await.len()), (1, 1));
+    assert_eq!((server.bot_texts(&hers).await.len(), server.bot_texts(&his).await.len()), (1, 1));
 }
 
 /// H2: a short outage does not exhaust the attempts of a delivery; it is sent once the outage is over.
@@ -66,11 +66,11 @@ async fn a_short_outage_of_sending_costs_nobody_an_answer() {
     server
         .until("at least six attempts", async || (server.calls_to("POST", "/messages").await.len() >= 6).then_some(()))
         .await;
-    server.lift_all().await;
+    server.clear_faults().await;
     hears(&server, &chat, "Hello.").await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&chat).await, ["Hello."]);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&chat).await, ["Hello."]);
 }
 
 /// The wall clock jumps forward and back: later messages are answered as usual.
@@ -82,13 +82,13 @@ async fn a_clock_that_jumps_is_survived() {
     let chat = ada.direct().await;
 
     for (n, seconds) in [3600, -7200, 86_400, 0].into_iter().enumerate() {
-        gateway.calendar_jumps(seconds);
+        gateway.set_calendar_offset(seconds);
         ada.dm("hello").await;
-        server.until_said(&chat, n + 1).await;
+        server.until_bot_texts(&chat, n + 1).await;
     }
 
-    gateway.settles().await;
-    let said = server.said(&chat).await;
+    gateway.until_settled().await;
+    let said = server.bot_texts(&chat).await;
     assert_eq!(said.len(), 4, "{said:?}");
     assert!(said.iter().all(|text| text == "Hello."), "{said:?}");
     eventually("the gateway is ready", async || gateway.readiness().await.0.then_some(())).await;

@@ -23,9 +23,9 @@ async fn hidden_content_is_named() {
     ada.dm("are you there?").await;
     hears(&server, &general, "Hello.").await;
     hears(&server, &ada.direct().await, "Hello.").await;
-    let said = gateway.complains("MESSAGE CONTENT INTENT").await;
+    let said = gateway.until_not_ready("MESSAGE CONTENT INTENT").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(said.contains("discord.test"), "{said}");
     assert!(gateway.log().contains("MESSAGE CONTENT INTENT"), "the log does not name the intent");
     assert_eq!(agent.calls().len(), 2);
@@ -44,7 +44,7 @@ async fn who_does_not_ask_for_the_content_is_ready_without_it() {
     ada.mentions(&general, "are you there?").await;
     hears(&server, &general, "Hello.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(gateway.readiness().await.0, "{}", gateway.readiness().await.1);
 }
 
@@ -80,7 +80,7 @@ async fn it_is_not_ready_while_no_session_may_be_begun() {
     gateway.spawn(&[]);
     let asked = async || (!server.calls_to("GET", "/gateway/bot").await.is_empty()).then_some(());
     server.until("the gateway asks how many sessions are left", asked).await;
-    let said = gateway.complains("60 minutes").await;
+    let said = gateway.until_not_ready("60 minutes").await;
 
     assert!(said.contains("discord.test"), "{said}");
     assert_eq!(server.sessions().await.identifies, 0);
@@ -95,14 +95,14 @@ async fn a_start_without_discord_goes_on_when_it_is_there() {
 
     gateway.spawn(&[]);
     eventually("the gateway listens", async || gateway.http().get(gateway.url()).send().await.ok().map(drop)).await;
-    gateway.complains("discord.test").await;
-    server.lift_all().await;
-    gateway.is_ready().await;
+    gateway.until_not_ready("discord.test").await;
+    server.clear_faults().await;
+    gateway.until_ready().await;
 
     let ada = server.person("Ada").await;
     ada.dm("hello").await;
     hears(&server, &ada.direct().await, "Hello.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 }
 
 /// After a 401 the channel pauses, readiness reports it, calls are rare, and the token appears nowhere.
@@ -115,13 +115,13 @@ async fn a_token_that_is_refused_is_named() {
     let refused = Fault::on_everything().refused(401, 0, "401: Unauthorized").always();
     server.fault(refused).await;
     server.gateway(rejoinder_discord_server::Gateway::Close(4004)).await;
-    let said = gateway.complains("token").await;
-    server.lift_all().await;
+    let said = gateway.until_not_ready("token").await;
+    server.clear_faults().await;
     eventually("the gateway is ready again", async || gateway.readiness().await.0.then_some(())).await;
     ada.dm("hello").await;
     hears(&server, &ada.direct().await, "Hello.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(said.contains("discord.test"), "{said}");
     assert!(server.invalid_requests().await < 20, "{} invalid requests", server.invalid_requests().await);
     let shown = format!("{}{said}{}", gateway.log(), gateway.metrics().await);
@@ -146,13 +146,13 @@ async fn an_answer_waits_for_a_token_that_is_heard() {
     let refused = Fault::on("POST", "/channels/*/messages").refused(401, 0, "401: Unauthorized").always();
     server.fault(refused).await;
     ada.dm("hello").await;
-    gateway.complains("token").await;
+    gateway.until_not_ready("token").await;
     let tried = server.calls_to("POST", "/messages").await.len();
-    server.lift_all().await;
+    server.clear_faults().await;
     hears(&server, &chat, "Hello.").await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&chat).await, ["Hello."]);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&chat).await, ["Hello."]);
     assert!(tried <= 3, "it was tried {tried} times while the token was rejected");
     eventually("the gateway is ready again", async || gateway.readiness().await.0.then_some(())).await;
 }

@@ -28,8 +28,8 @@ async fn what_is_streamed_ends_as_the_whole_answer(#[case] how: &str) {
     ada.dm("zebra-stream").await;
     let answer = hears(&server, &chat, STREAMED).await;
 
-    gateway.settles().await;
-    assert_eq!(server.said(&chat).await, [STREAMED]);
+    gateway.until_settled().await;
+    assert_eq!(server.bot_texts(&chat).await, [STREAMED]);
     let versions = answer.versions;
     assert!(versions.iter().all(|version| STREAMED.starts_with(version.trim_end_matches(" …"))), "{versions:?}");
     assert_eq!(versions.len() > 1, how == "edit", "{versions:?}");
@@ -52,7 +52,7 @@ async fn a_draft_of_nothing_is_taken_back() {
     hears(&server, &chat, "I am").await;
     hears(&server, &chat, FAILED).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     says_only(&server, &chat, &[FAILED]).await;
 }
 
@@ -78,7 +78,7 @@ async fn a_draft_outlives_the_process_and_becomes_the_answer() {
     gateway.restart().await;
     let answer = hears(&server, &chat, "All of it.").await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(answer.id, draft.id);
     says_only(&server, &chat, &["All of it."]).await;
 }
@@ -94,7 +94,7 @@ async fn a_draft_that_cannot_be_edited_costs_nobody_the_answer() {
     ada.dm("zebra-stream").await;
     hears(&server, &chat, STREAMED).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     says_only(&server, &chat, &[STREAMED]).await;
 }
 
@@ -110,6 +110,6 @@ async fn a_draft_that_is_deleted_costs_nobody_the_answer() {
     moderator.deletes(&draft).await;
     hears(&server, &general, STREAMED).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     says_only(&server, &general, &[STREAMED]).await;
 }

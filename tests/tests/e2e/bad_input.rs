@@ -65,7 +65,7 @@ async fn attachments_are_structured() {
 
     let reply = Reply::of(gateway.hook("test", TOKEN).call().json(&body)).await;
 
-    assert_eq!(reply.words(), "seen");
+    assert_eq!(reply.text(), "seen");
     let sent = agent.calls()[0].body["messages"].to_string();
     assert!(sent.contains("plan.pdf"), "{sent}");
 }

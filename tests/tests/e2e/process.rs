@@ -57,7 +57,7 @@ async fn dropped_lines(gateway: &Gateway) -> u64 {
 /// As `rejoinder 2>&1 | less` with a pager that stops reading, while hundreds of failing turns are logged: first the pipe
 /// fills up, then the queue of log lines.
 async fn with_a_log_that_overflows(agent: &ScriptedAgent) -> Gateway {
-    let gateway = builder(agent).nobody_reads_its_output().start().await;
+    let gateway = builder(agent).unread_output().start().await;
     let hook = gateway.hook("test", TOKEN);
     let begun = Instant::now();
     while dropped_lines(&gateway).await == 0 {
@@ -86,17 +86,17 @@ async fn a_log_that_is_read_again_says_what_is_missing() {
     let mut gateway = with_a_log_that_overflows(&agent).await;
     let dropped = dropped_lines(&gateway).await;
 
-    gateway.somebody_reads_its_output();
-    let told = eventually("the log says how many lines were lost", async || {
+    gateway.read_output();
+    let line = eventually("the log says how many lines were lost", async || {
         gateway.log().lines().find(|line| line.contains("log lines were lost")).map(ToOwned::to_owned)
     })
     .await;
     gateway.hook("test", TOKEN).ask("hello again").await;
     assert!(gateway.stop().await.success());
 
-    let lines = told.split_once("lines=").expect("a number of lines").1;
+    let lines = line.split_once("lines=").expect("a number of lines").1;
     let lines: u64 = lines.split_whitespace().next().and_then(|lines| lines.parse().ok()).expect("a number");
-    assert!(lines >= dropped, "{dropped} were dropped: {told}");
+    assert!(lines >= dropped, "{dropped} were dropped: {line}");
     let log = gateway.log();
     assert!(log.trim_end().ends_with("stopped"), "the last line is missing:\n{log}");
 }
@@ -104,11 +104,11 @@ async fn a_log_that_is_read_again_says_what_is_missing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_output_that_is_stuck_from_the_start_keeps_nobody_from_being_answered() {
     let agent = ScriptedAgent::replying("here").await;
-    let mut gateway = builder(&agent).its_output_is_stuck().start().await;
+    let mut gateway = builder(&agent).stuck_output().start().await;
 
     let reply = gateway.hook("test", TOKEN).ask("are you there?").await;
 
-    assert_eq!(reply.words(), "here");
+    assert_eq!(reply.text(), "here");
     assert!(gateway.stop().await.success());
 }
 
@@ -127,7 +127,7 @@ async fn idle_connections_keep_nobody_out() {
     let replies = join_all((0..20).map(async |number: u32| {
         answers_health(&gateway).await;
         let hook = gateway.hook_from(machine(2), "test", TOKEN);
-        tokio::time::timeout(SOON, hook.ask(&number.to_string())).await.expect("an answer").words().to_owned()
+        tokio::time::timeout(SOON, hook.ask(&number.to_string())).await.expect("an answer").text().to_owned()
     }))
     .await;
 
@@ -165,17 +165,17 @@ async fn callers_who_wait_leave_room_for_health_and_for_others() {
     let _idle = gateway.connections(machine(1), 100, "GET /heal").await;
     answers_health(&gateway).await;
     let ready = gateway.http().get(format!("{}/readyz", gateway.url())).timeout(SOON).send().await.unwrap();
-    let other = gateway.hook_from(machine(2), "test", TOKEN).leave("and I?").await;
+    let other = gateway.hook_from(machine(2), "test", TOKEN).send("and I?").await;
     holds(57).await;
-    held.lock().unwrap().iter().for_each(Gate::lets_one_through);
+    held.lock().unwrap().iter().for_each(Gate::release_one);
     let replies: Vec<_> = waiting.map(Result::unwrap).collect().await;
 
     assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE, "{refused:?}");
     assert!(refused.headers.contains_key("retry-after"), "{refused:?}");
     assert_eq!((ready.status(), other.status), (StatusCode::OK, StatusCode::ACCEPTED));
-    let answered = replies.iter().filter(|reply| reply.status == StatusCode::OK && reply.words() == "at last");
+    let answered = replies.iter().filter(|reply| reply.status == StatusCode::OK && reply.text() == "at last");
     assert_eq!((answered.count(), replies.len()), (56, 59));
-    assert_eq!(gateway.hook("test", TOKEN).comes_to_rest(&other.turn()).await.words(), "at last");
+    assert_eq!(gateway.hook("test", TOKEN).until_settled(&other.turn()).await.text(), "at last");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -27,12 +27,12 @@ async fn a_calendar_that_is_set_back_lets_nobody_wait() {
         async move { hook.ask("hello").await }
     });
     eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
-    gateway.calendar_jumps(-3600);
+    gateway.set_calendar_offset(-3600);
     let deferred = asked.await.unwrap();
-    release.lets_one_through();
+    release.release_one();
 
     assert_eq!((deferred.status, deferred.state()), (StatusCode::ACCEPTED, "deferred"));
-    assert_eq!(hook.comes_to_rest(&deferred.turn()).await.words(), "here it is");
+    assert_eq!(hook.until_settled(&deferred.turn()).await.text(), "here it is");
     assert!(gateway.log().contains("set back"), "the log does not report the jump:\n{}", gateway.log());
 }
 
@@ -48,14 +48,14 @@ async fn a_calendar_that_is_set_forward_ends_what_is_overdue_and_no_more() {
     let gateway = Gateway::builder().own_calendar().config(&hook("")).config(&agent.section()).start().await;
     let hook = gateway.hook("test", TOKEN);
 
-    let left = Reply::of(hook.said_in("desk", "hello").header("Prefer", "wait=0")).await;
+    let left = Reply::of(hook.message_in("desk", "hello").header("Prefer", "wait=0")).await;
     eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
-    gateway.calendar_jumps(24 * 3600);
-    let result = hook.comes_to_rest(&left.turn()).await;
-    let next = Reply::of(hook.said_in("desk", "and now?")).await;
+    gateway.set_calendar_offset(24 * 3600);
+    let result = hook.until_settled(&left.turn()).await;
+    let next = Reply::of(hook.message_in("desk", "and now?")).await;
 
-    assert_eq!((result.state(), result.words()), ("answered", "Sorry, that took too long. Please try again."));
-    assert_eq!((next.state(), next.words()), ("answered", "the next one"));
+    assert_eq!((result.state(), result.text()), ("answered", "Sorry, that took too long. Please try again."));
+    assert_eq!((next.state(), next.text()), ("answered", "the next one"));
 }
 
 /// A9, A10, G2: an agent does not answer for ten (accelerated) minutes: one deferral, then the fallback.
@@ -71,9 +71,9 @@ async fn ten_minutes_without_an_answer_end_in_a_deferral_and_a_fallback() {
     let hook = gateway.hook("test", TOKEN);
 
     let deferred = hook.ask("hello").await;
-    let result = hook.comes_to_rest(&deferred.turn()).await;
+    let result = hook.until_settled(&deferred.turn()).await;
 
     assert_eq!((deferred.status, deferred.state()), (StatusCode::ACCEPTED, "deferred"));
-    assert_eq!((result.state(), result.words()), ("answered", "Sorry, that took too long. Please try again."));
+    assert_eq!((result.state(), result.text()), ("answered", "Sorry, that took too long. Please try again."));
     assert!(gateway.explain(&result.turn()).contains("hard deadline"), "{}", gateway.explain(&result.turn()));
 }

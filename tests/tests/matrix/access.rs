@@ -20,7 +20,7 @@ async fn a_strangers_invitation_is_left_as_it_is() {
     ada.says(&room, "hello").await;
     ada.until_hears(&room, &user, 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(eve.members(&hers).await, [eve.user()]);
     assert_eq!(agent.calls().len(), 1);
     assert!(gateway.log().contains(eve.user()), "the log does not name the inviter");
@@ -48,7 +48,7 @@ async fn in_a_room_those_on_the_list_are_answered() {
     ada.mentions(&room, &user, "from ada").await;
     ada.until_hears(&room, &user, 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let heard = ada.hears(&room, &user).await;
     assert!(matches!(&heard[..], [only] if only.ends_with("from ada")), "{heard:?}");
 }
@@ -63,7 +63,7 @@ async fn everybody_of_a_server_can_be_let_in() {
     ada.says(&room, "hello").await;
 
     assert_eq!(ada.until_hears(&room, &user, 1).await, ["Hello."]);
-    gateway.settles().await;
+    gateway.until_settled().await;
 }
 
 /// B5, O1: conversations among others and notices from programs are owed nothing.
@@ -83,7 +83,7 @@ async fn talk_among_others_is_owed_nothing() {
     bob.mentions(&room, &user, "are you there?").await;
     bob.until_hears(&room, &user, 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 1);
     assert_eq!(ada.hears(&room, &user).await, ["Hello."]);
 }
@@ -114,7 +114,7 @@ async fn a_room_is_answered_when_it_asks() {
     let command = bob.mentions(&room, &user, "!new").await;
     ada.until_hears(&room, &user, 4).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let asked: Vec<_> = answers().await.into_iter().map(|answer| answer.replies_to).collect();
     assert_eq!(asked, [mention, reply, name, command].map(Some));
     assert_eq!(agent.calls().len(), 3);
@@ -134,13 +134,13 @@ async fn a_stranger_is_told_once_and_runs_no_agent() {
     for n in 0..50 {
         eve.says(&hers, &format!("let me in {n}")).await;
     }
-    let told = eve.until_hears(&hers, &user, 1).await;
+    let replies = eve.until_hears(&hers, &user, 1).await;
     // Events arrive in order: once Mallory has the notice, all of Eve's were received.
     mallory.says(&his, "let me in").await;
     mallory.until_hears(&his, &user, 1).await;
 
-    gateway.settles().await;
-    assert!(told[0].contains(eve.user()), "{told:?}");
+    gateway.until_settled().await;
+    assert!(replies[0].contains(eve.user()), "{replies:?}");
     assert_eq!(eve.hears(&hers, &user).await.len(), 1);
     assert!(agent.calls().is_empty());
 }
@@ -163,7 +163,7 @@ async fn a_flood_from_a_stranger_runs_no_agent() {
     ada.says(&hers, "hello").await;
     ada.until_hears(&hers, &user, 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 1);
     assert!(eve.hears(&flooded, &user).await.is_empty());
 }
@@ -194,7 +194,7 @@ async fn a_room_on_the_list_is_let_in() {
     bob.mentions(family, user, "hello").await;
     bob.until_hears(family, user, 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 1);
     assert!(ada.hears(others, user).await.is_empty() && ada.hears(&direct, user).await.is_empty());
 }
@@ -211,13 +211,13 @@ async fn what_is_overheard_is_told_and_owed_nothing() {
     ada.until_joined(&room, &user).await;
 
     ada.says(&room, "nice weather").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     bob.mentions(&room, &user, "what do you think?").await;
     bob.until_hears(&room, &user, 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(bob.hears(&room, &user).await, [SILENT]);
-    assert!(agent.calls()[0].told().contains("nice weather"));
+    assert!(agent.calls()[0].last_message().contains("nice weather"));
 }
 
 /// With `group_policy = "disabled"` messages in rooms are ignored.
@@ -235,7 +235,7 @@ async fn in_rooms_nobody_is_answered_where_that_is_off() {
     ada.says(&direct, "hello").await;
     ada.until_hears(&direct, &user, 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 1);
     assert!(ada.hears(&room, &user).await.is_empty());
 }

@@ -6,7 +6,8 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::{
-    Chat, FAILED, Place, QUIET, SEND, SILENT, between, by_way, matrix, patient, until_taken_in, with_ada, with_chat,
+    Chat, FAILED, Place, QUIET, SEND, SILENT, between, matrix, patient, through_proxy, until_accepted, with_ada,
+    with_chat,
 };
 
 /// B10, E8, I3, J1: one message, and its delivery stores the id that the platform acknowledged.
@@ -19,10 +20,10 @@ async fn a_person_is_answered_once(#[values(Place::Direct, Place::Group, Place::
 
     chat.says("hello").await;
     chat.until_last(&user, "Hello, Ada.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     assert_eq!(chat.hears(&user).await, ["Hello, Ada."]);
-    assert!(agent.calls()[0].told().ends_with("hello"), "{:?}", agent.calls()[0].told());
+    assert!(agent.calls()[0].last_message().ends_with("hello"), "{:?}", agent.calls()[0].last_message());
     let explained = gateway.explain(&gateway.only_turn());
     assert!(explained.contains('$') && explained.contains("reply"), "{explained}");
 }
@@ -46,11 +47,11 @@ async fn whatever_the_agent_does_there_is_one_signal(
     let section = matrix(homeserver.url(), &account, "");
     let gateway = Gateway::builder().config(&section).config(&model.section()).start().await;
     let chat = Chat::new(homeserver, place, &account.user).await;
-    chat.is_joined(&account.user).await;
+    chat.until_joined(&account.user).await;
 
     chat.says(asked).await;
     chat.until_last(&account.user, words).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     assert_eq!(chat.hears(&account.user).await, [words]);
 }
@@ -65,7 +66,7 @@ async fn silence_becomes_what_the_operator_says() {
     let gateway = builder.config(ladder).start().await;
     let (ada, group) = (homeserver.person("ada").await, Chat::new(homeserver, Place::Group, &user).await);
     let room = ada.direct(&user).await;
-    group.is_joined(&user).await;
+    group.until_joined(&user).await;
 
     let asked = ada.says(&room, "hm").await;
     group.says("hm").await;
@@ -76,7 +77,7 @@ async fn silence_becomes_what_the_operator_says() {
     };
     ada.until("the reaction", reacted).await;
     assert_eq!(group.until_hears(&user, 1).await, ["Nothing at all."]);
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(ada.hears(&room, &user).await.is_empty());
 }
 
@@ -93,7 +94,7 @@ async fn a_reaction_is_the_answer() {
         asked.reactions.contains(&("✅".to_owned(), user.clone())).then_some(())
     };
     ada.until("the reaction", reacted).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(ada.hears(&room, &user).await.is_empty());
 }
 
@@ -113,7 +114,7 @@ async fn a_thread_is_a_conversation_of_its_own() {
     ada.mentions(&room, &user, "outside").await;
 
     ada.until_hears(&room, &user, 2).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     let mut said: Vec<_> = ada.sees(&room).await.into_iter().filter(|message| message.sender == user).collect();
     said.sort_by(|one, other| one.text.cmp(&other.text));
     let heard: Vec<_> = said
@@ -135,7 +136,7 @@ async fn a_long_answer_comes_in_parts_that_fit() {
 
     chat.says("tell me all").await;
     chat.until_hears(&user, 2).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     let said = chat.hears(&user).await;
     assert!(said.len() > 1, "{} parts", said.len());
@@ -158,8 +159,8 @@ async fn a_question_has_reactions_to_press() {
     ada.reacts(&room, &question.id, "1\u{fe0f}\u{20e3}").await;
 
     assert_eq!(ada.until_hears(&room, &user, 2).await[1], "More it is.");
-    gateway.settles().await;
-    assert!(agent.calls()[1].told().ends_with("Tell me more"), "{:?}", agent.calls()[1].told());
+    gateway.until_settled().await;
+    assert!(agent.calls()[1].last_message().ends_with("Tell me more"), "{:?}", agent.calls()[1].last_message());
 }
 
 /// The first choice by the person who was asked answers a question and closes it, even across a restart.
@@ -188,7 +189,7 @@ async fn a_question_is_answered_once() {
     assert!(closed.text.ends_with("\n\n✓ Tell me more"), "{closed:?}");
     ada.says(&room, "and now?").await;
     ada.until_hears(&room, &user, 3).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 3);
 }
 
@@ -203,7 +204,7 @@ async fn commands_are_answered_with_either_sign() {
     ada.says(&room, "!new").await;
 
     assert_eq!(ada.until_hears(&room, &user, 2).await, ["We start afresh."; 2]);
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(agent.calls().is_empty());
 }
 
@@ -215,7 +216,7 @@ async fn commands_are_the_gateways_own() {
     let (gateway, ada, room) = with_ada(builder, &user).await;
 
     ada.says(&room, "a long task").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     ada.says(&room, "!status").await;
     ada.until_hears(&room, &user, 1).await;
     ada.says(&room, "!stop").await;
@@ -223,7 +224,7 @@ async fn commands_are_the_gateways_own() {
     ada.says(&room, "!help").await;
     let said = ada.until_hears(&room, &user, 3).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(said[0].contains("is working on an answer"), "{said:?}");
     assert_eq!(said[1], "Cancelled.");
     assert!(said[2].contains("/status"), "{said:?}");
@@ -239,13 +240,13 @@ async fn what_is_said_meanwhile_is_answered_in_order(#[values(Place::Group, Plac
     let (gateway, chat) = with_chat(builder, place, &user).await;
 
     chat.says("one").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     chat.says("two").await;
     chat.says("three").await;
-    release.lets_one_through();
+    release.release_one();
     chat.until_hears(&user, 3).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(chat.hears(&user).await, ["first", "echo two", "echo three"]);
 }
 
@@ -257,18 +258,18 @@ async fn an_edit_amends_what_waits() {
     let (gateway, ada, room) = with_ada(builder, &user).await;
 
     let answered = ada.says(&room, "one").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     let waiting = ada.says(&room, "tow").await;
     ada.edits(&room, &waiting, "two").await;
-    until_taken_in(homeserver, &user).await;
-    release.lets_one_through();
+    until_accepted(homeserver, &user).await;
+    release.release_one();
     ada.until_hears(&room, &user, 2).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     ada.edits(&room, &answered, "uno").await;
     ada.says(&room, "three").await;
     ada.until_hears(&room, &user, 3).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.hears(&room, &user).await, ["first", "echo two", "echo three"]);
 }
 
@@ -284,14 +285,14 @@ async fn an_edit_by_somebody_else_changes_nothing() {
     ada.until_joined(&room, &user).await;
 
     ada.mentions(&room, &user, "one").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     let waiting = ada.mentions(&room, &user, "two").await;
     eve.edits(&room, &waiting, "give eve the keys").await;
-    until_taken_in(homeserver, &user).await;
-    release.lets_one_through();
+    until_accepted(homeserver, &user).await;
+    release.release_one();
     let heard = ada.until_hears(&room, &user, 2).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(heard[1].ends_with("two"), "{heard:?}");
     assert_eq!(ada.hears(&room, &user).await.len(), 2);
     assert!(agent.calls().iter().all(|call| !call.body.to_string().contains("keys")), "the agent got the edit");
@@ -305,17 +306,17 @@ async fn what_is_taken_back_in_time_is_not_answered() {
     let (gateway, ada, room) = with_ada(builder, &user).await;
 
     let asked = ada.says(&room, "one").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     let waiting = ada.says(&room, "two").await;
     ada.redacts(&room, &waiting).await;
     ada.redacts(&room, &asked).await;
-    until_taken_in(homeserver, &user).await;
-    release.lets_one_through();
+    until_accepted(homeserver, &user).await;
+    release.release_one();
     ada.until_hears(&room, &user, 1).await;
     ada.says(&room, "three").await;
     ada.until_hears(&room, &user, 2).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.hears(&room, &user).await, ["first", "echo three"]);
 }
 
@@ -323,20 +324,20 @@ async fn what_is_taken_back_in_time_is_not_answered() {
 #[tokio::test]
 async fn typing_ends_with_the_turn() {
     let (agent, release) = ScriptedAgent::holding("done").await;
-    let (builder, user, way) = by_way(&agent, QUIET).await;
+    let (builder, user, proxy) = through_proxy(&agent, QUIET).await;
     let (gateway, ada, room) = with_ada(builder.config("[guard]\nsoft_deadline = \"off\"\n"), &user).await;
 
     ada.says(&room, "hello").await;
     ada.until("a typing notice", async || ada.typing(&room).await.contains(&user).then_some(())).await;
-    release.lets_one_through();
+    release.release_one();
     ada.until_hears(&room, &user, 1).await;
     // The notice would expire by itself, but the gateway ends it.
     let typing = |call: &rejoinder_matrix_server::Call| call.path.contains("/typing/");
-    way.until("the end of the typing notice", |call| typing(call) && call.body["typing"] == false).await;
+    proxy.until("the end of the typing notice", |call| typing(call) && call.body["typing"] == false).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     ada.until("no typing notice is left", async || ada.typing(&room).await.is_empty().then_some(())).await;
-    let last = way.calls().into_iter().rfind(typing).expect("a typing notice was sent");
+    let last = proxy.calls().into_iter().rfind(typing).expect("a typing notice was sent");
     assert_eq!(last.body["typing"], false, "it still types after the answer");
 }
 
@@ -353,7 +354,7 @@ async fn typing_ends_after_a_crash_as_well() {
     gateway.restart().await;
     ada.until_hears(&room, &user, 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     ada.until("no typing notice is left", async || ada.typing(&room).await.is_empty().then_some(())).await;
     assert_eq!(ada.hears(&room, &user).await, ["echo hello"]);
 }
@@ -374,7 +375,7 @@ async fn an_answer_calls_nobody_else() {
     ada.mentions(&room, &user, "call them all").await;
     ada.until_hears(&room, &user, 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let answer = ada.sees(&room).await.pop().expect("the answer");
     assert_eq!((&*answer.text, &answer.content["m.mentions"]), (&*words, &json!({ "user_ids": [ada.user()] })));
 }
@@ -389,16 +390,16 @@ async fn a_reaction_to_an_answer_owes_nothing(#[values(false, true)] is_told: bo
 
     ada.says(&room, "hello").await;
     ada.until_hears(&room, &user, 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     let answer = ada.sees(&room).await.pop().expect("the answer");
     ada.reacts(&room, &answer.id, "👍").await;
-    until_taken_in(homeserver, &user).await;
+    until_accepted(homeserver, &user).await;
     let calls = if is_told { 3 } else { 2 };
-    agent.called(calls).await;
+    agent.until_called(calls).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), calls);
-    assert_eq!(agent.calls().iter().any(|call| call.told().contains("👍")), is_told);
+    assert_eq!(agent.calls().iter().any(|call| call.last_message().contains("👍")), is_told);
 }
 
 /// O1: two gateways in one room, whose agents get every message, do not answer each other.
@@ -423,16 +424,16 @@ async fn two_gateways_in_one_room_do_not_answer_each_other() {
     let said = ada.sees(&room).await.into_iter().find(|message| message.sender == ours).expect("the answer");
     ada.replies(&room, &said.id, "thank you").await;
     ada.until_hears(&room, &ours, 2).await;
-    until_taken_in(homeserver, &ours).await;
-    until_taken_in(homeserver, &theirs).await;
+    until_accepted(homeserver, &ours).await;
+    until_accepted(homeserver, &theirs).await;
 
-    first.settles().await;
-    second.settles().await;
+    first.until_settled().await;
+    second.until_settled().await;
     for agent in [&one, &other] {
-        let told: Vec<_> = agent.calls().iter().map(rejoinder_tests::Call::told).collect();
+        let texts: Vec<_> = agent.calls().iter().map(rejoinder_tests::Call::last_message).collect();
         // The question to both, her reply, and the question in the other room.
-        assert_eq!(told.len(), 3, "{told:?}");
-        assert!(told.iter().all(|told| !told.contains("From ") || told.contains("thank you")), "{told:?}");
+        assert_eq!(texts.len(), 3, "{texts:?}");
+        assert!(texts.iter().all(|text| !text.contains("From ") || text.contains("thank you")), "{texts:?}");
     }
     assert_eq!(ada.hears(&room, &ours).await, ["From one."; 2]);
 }
@@ -451,15 +452,15 @@ async fn a_thread_goes_on_after_a_restart() {
 
     ada.says_in_thread(&room, &thread, &user, "before").await;
     ada.until_hears(&room, &user, 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     gateway.stop().await;
     gateway.restart().await;
     ada.says_in_thread(&room, &thread, &user, "after").await;
     ada.until_hears(&room, &user, 2).await;
 
-    gateway.settles().await;
-    let told = agent.calls().last().expect("two calls").body["messages"].to_string();
-    assert!(told.contains("before") && told.contains("after"), "the conversation was forgotten: {told}");
+    gateway.until_settled().await;
+    let messages = agent.calls().last().expect("two calls").body["messages"].to_string();
+    assert!(messages.contains("before") && messages.contains("after"), "the conversation was forgotten: {messages}");
     let said: Vec<_> = ada.sees(&room).await.into_iter().filter(|message| message.sender == user).collect();
     assert!(said.iter().all(|message| message.thread.as_ref() == Some(&thread)), "{said:#?}");
 }
@@ -472,26 +473,26 @@ async fn a_thread_goes_on_after_a_restart() {
 #[tokio::test]
 async fn what_was_said_is_marked_as_read_when_the_operator_says(#[case] when: &str) {
     let (agent, release) = ScriptedAgent::holding("first").await;
-    let (builder, user, way) = by_way(&agent, &format!("{QUIET}\nread_receipts = \"{when}\"")).await;
+    let (builder, user, proxy) = through_proxy(&agent, &format!("{QUIET}\nread_receipts = \"{when}\"")).await;
     let (gateway, ada, room) = with_ada(builder.config("[guard]\nsoft_deadline = \"off\"\n"), &user).await;
     let is_receipt = |call: &rejoinder_matrix_server::Call| call.path.contains("/receipt/");
 
     let asked = ada.says(&room, "one").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     let is_read = async || (ada.read_by(&room, &user).await.as_ref() == Some(&asked)).then_some(());
     if when == "immediate" {
         ada.until("the read receipt", is_read).await;
     }
-    release.lets_one_through();
+    release.release_one();
     ada.until_hears(&room, &user, 1).await;
     if when == "on_answer" {
         ada.until("the read receipt", is_read).await;
     }
     ada.says(&room, "two").await;
     ada.until_hears(&room, &user, 2).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    let calls = way.calls();
+    let calls = proxy.calls();
     let (sent, read) = (calls.iter().position(|call| call.path.contains(SEND)), calls.iter().position(is_receipt));
     match when {
         "immediate" => assert!(read < sent && read.is_some(), "{read:?} {sent:?}"),
@@ -531,7 +532,7 @@ async fn a_poisonous_event_blocks_nobody() {
     let is_answered = async || ada.hears(&room, &user).await.contains(&"echo plain".to_owned()).then_some(());
     ada.until("the last answer", is_answered).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let heard = ada.hears(&room, &user).await;
     for words in ["echo no info", "echo no relation"] {
         assert_eq!(heard.iter().filter(|text| *text == words).count(), 1, "{heard:?}");

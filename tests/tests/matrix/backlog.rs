@@ -21,7 +21,7 @@ async fn the_first_start_answers_nothing_from_before_it() {
     ada.says(&room, "new").await;
 
     assert_eq!(ada.until_hears(&room, &account.user, 1).await, ["echo new"]);
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.hears(&room, &account.user).await, ["echo new"]);
 }
 
@@ -37,7 +37,7 @@ async fn what_was_said_meanwhile_is_answered_in_order(#[case] place: Place, #[ca
     let (mut gateway, chat) = with_chat(builder, place, &user).await;
     chat.says("hello").await;
     chat.until_hears(&user, 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     gateway.kill();
     for n in 0..messages {
@@ -46,7 +46,7 @@ async fn what_was_said_meanwhile_is_answered_in_order(#[case] place: Place, #[ca
     gateway.restart().await;
     chat.until_hears(&user, messages + 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let expected: Vec<_> = (0..messages).map(|n| format!("echo {n}")).collect();
     assert_eq!(chat.hears(&user).await[1..], expected);
 }
@@ -61,7 +61,7 @@ async fn a_restart_while_people_talk_loses_nothing() {
     let mut chats = Vec::new();
     for place in [Place::Direct, Place::Group, Place::Encrypted] {
         let chat = Chat::new(homeserver, place, &user).await;
-        chat.is_joined(&user).await;
+        chat.until_joined(&user).await;
         chats.push(chat);
     }
 
@@ -73,10 +73,10 @@ async fn a_restart_while_people_talk_loses_nothing() {
         }
     };
     let restarting = async {
-        agent.called(6).await;
+        agent.until_called(6).await;
         gateway.kill();
         gateway.restart().await;
-        agent.called(25).await;
+        agent.until_called(25).await;
         gateway.stop().await;
         gateway.restart().await;
     };
@@ -84,7 +84,7 @@ async fn a_restart_while_people_talk_loses_nothing() {
     for chat in &chats {
         chat.until_hears(&user, TALK).await;
     }
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     let expected: Vec<_> = (0..TALK).map(|n| format!("echo number {n}")).collect();
     for chat in &chats {

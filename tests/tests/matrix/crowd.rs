@@ -30,7 +30,7 @@ async fn fifty_rooms_at_once_are_each_answered_once() {
         ada.until_hears(room, &user, 2).await;
     }
     ada.until_hears(flood, &user, 30).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     for room in rooms {
         assert_eq!(ada.hears(room, &user).await, ["echo one", "echo two"]);

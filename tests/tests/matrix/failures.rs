@@ -5,7 +5,7 @@ use rejoinder_tests::{ScriptedAgent, eventually};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::{DEFERRAL, QUIET, SEND, by_way, with_ada};
+use crate::{DEFERRAL, QUIET, SEND, through_proxy, with_ada};
 
 const PATIENT: &str = "[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\n";
 
@@ -14,8 +14,8 @@ fn answering(status: u16, code: &str) -> Fault {
 }
 
 /// The calls that sent a message, including failed ones.
-fn sends(way: &Proxy) -> Vec<Call> {
-    way.calls().into_iter().filter(|call| call.method == "PUT" && call.path.contains(SEND)).collect()
+fn sends(proxy: &Proxy) -> Vec<Call> {
+    proxy.calls().into_iter().filter(|call| call.method == "PUT" && call.path.contains(SEND)).collect()
 }
 
 /// B10, D7, E8, I5: a message that may have arrived is sent again with the same transaction id, and the homeserver shows it
@@ -28,17 +28,17 @@ fn sends(way: &Proxy) -> Vec<Call> {
 #[tokio::test]
 async fn what_may_have_arrived_is_sent_again_and_shown_once(#[case] fault: Fault, #[case] times: usize) {
     let agent = ScriptedAgent::replying("Hello.").await;
-    let (builder, user, way) = by_way(&agent, QUIET).await;
+    let (builder, user, proxy) = through_proxy(&agent, QUIET).await;
     let (gateway, ada, room) = with_ada(builder.config(PATIENT), &user).await;
     ada.until_joined(&room, &user).await;
 
-    way.fails("PUT", SEND, times, fault);
+    proxy.fail("PUT", SEND, times, fault);
     ada.says(&room, "hello").await;
     ada.until_hears(&room, &user, 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     assert_eq!(ada.hears(&room, &user).await, ["Hello."]);
-    let sends = sends(&way);
+    let sends = sends(&proxy);
     assert_eq!(sends.len(), times + 1, "{sends:?}");
     assert!(sends.iter().all(|call| call.path == sends[0].path), "{sends:?}");
     let explained = gateway.explain(&gateway.only_turn());
@@ -52,17 +52,17 @@ async fn what_may_have_arrived_is_sent_again_and_shown_once(#[case] fault: Fault
 #[tokio::test]
 async fn an_answer_that_never_comes_is_not_waited_for() {
     let agent = ScriptedAgent::replying("Hello.").await;
-    let (builder, user, way) = by_way(&agent, &format!("{QUIET}\nsync_timeout = \"1s\"")).await;
+    let (builder, user, proxy) = through_proxy(&agent, &format!("{QUIET}\nsync_timeout = \"1s\"")).await;
     let (gateway, ada, room) = with_ada(builder.config(PATIENT).time_passes_faster(10), &user).await;
     ada.until_joined(&room, &user).await;
 
-    way.fails("PUT", SEND, 1, Fault::KeepAnswer);
+    proxy.fail("PUT", SEND, 1, Fault::KeepAnswer);
     ada.says(&room, "hello").await;
     ada.until_hears(&room, &user, 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     assert_eq!(ada.hears(&room, &user).await, ["Hello."]);
-    let sends = sends(&way);
+    let sends = sends(&proxy);
     assert_eq!(sends.len(), 2, "{sends:?}");
     assert_eq!(sends[0].path, sends[1].path);
 }
@@ -75,21 +75,21 @@ async fn an_answer_that_never_comes_is_not_waited_for() {
 #[tokio::test]
 async fn what_may_have_arrived_is_looked_for_once_its_transaction_is_forgotten(#[case] fault: Fault) {
     let agent = ScriptedAgent::replying("Hello.").await;
-    let (builder, user, way) = by_way(&agent, QUIET).await;
+    let (builder, user, proxy) = through_proxy(&agent, QUIET).await;
     let long = "[guard]\nsoft_deadline = \"off\"\nhard_deadline = \"1h\"\n[outbox]\nlifetime = \"72h\"\n";
     let (gateway, ada, room) = with_ada(builder.config(long).own_calendar(), &user).await;
     ada.until_joined(&room, &user).await;
-    let looks = || way.calls().iter().filter(|call| call.path.contains("/messages")).count();
+    let looks = || proxy.calls().iter().filter(|call| call.path.contains("/messages")).count();
 
-    way.fails("PUT", SEND, 1, fault);
-    way.fails("PUT", SEND, 10_000, answering(500, "M_UNKNOWN"));
+    proxy.fail("PUT", SEND, 1, fault);
+    proxy.fail("PUT", SEND, 10_000, answering(500, "M_UNKNOWN"));
     ada.says(&room, "hello").await;
-    eventually("another attempt", async || (sends(&way).len() >= 2).then_some(())).await;
+    eventually("another attempt", async || (sends(&proxy).len() >= 2).then_some(())).await;
     let before = looks();
-    gateway.calendar_jumps(24 * 3600);
+    gateway.set_calendar_offset(24 * 3600);
     eventually("the room is read back", async || (looks() > before).then_some(())).await;
-    way.heals();
-    gateway.settles().await;
+    proxy.clear_faults();
+    gateway.until_settled().await;
 
     assert_eq!(ada.hears(&room, &user).await, ["Hello."]);
 }
@@ -98,19 +98,20 @@ async fn what_may_have_arrived_is_looked_for_once_its_transaction_is_forgotten(#
 #[tokio::test]
 async fn a_change_that_was_lost_is_made_again() {
     let (agent, release) = ScriptedAgent::holding("At last.").await;
-    let (builder, user, way) = by_way(&agent, QUIET).await;
+    let (builder, user, proxy) = through_proxy(&agent, QUIET).await;
     let (gateway, ada, room) = with_ada(builder.config("[guard]\nsoft_deadline = \"1s\"\n"), &user).await;
 
     ada.says(&room, "hello").await;
     ada.until("the deferral", async || (ada.hears(&room, &user).await == [DEFERRAL]).then_some(())).await;
-    way.fails_on("m.replace", "PUT", SEND, 1, Fault::LoseAnswer);
-    release.lets_one_through();
+    proxy.fail_on("m.replace", "PUT", SEND, 1, Fault::LoseAnswer);
+    release.release_one();
     ada.until("the answer", async || (ada.hears(&room, &user).await == ["At last."]).then_some(())).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     let said: Vec<_> = ada.sees(&room).await.into_iter().filter(|message| message.sender == user).collect();
     assert_eq!(said.iter().map(|message| (&*message.text, message.edits)).collect::<Vec<_>>(), [("At last.", 1)]);
-    let changes: Vec<_> = sends(&way).into_iter().filter(|call| call.body.to_string().contains("m.replace")).collect();
+    let changes: Vec<_> =
+        sends(&proxy).into_iter().filter(|call| call.body.to_string().contains("m.replace")).collect();
     assert_eq!(changes.len(), 2, "{changes:?}");
 }
 
@@ -119,24 +120,24 @@ async fn a_change_that_was_lost_is_made_again() {
 #[tokio::test]
 async fn power_that_is_lost_ends_visibly() {
     let (homeserver, (agent, release)) = (Homeserver::shared().await, ScriptedAgent::holding("Too late.").await);
-    let (builder, user, way) = by_way(&agent, QUIET).await;
+    let (builder, user, proxy) = through_proxy(&agent, QUIET).await;
     let gateway = builder.config(PATIENT).start().await;
     let ada = homeserver.person("ada").await;
     let room = ada.room("Friends", &[&user]).await;
     ada.until_joined(&room, &user).await;
 
     ada.says(&room, "one").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     ada.lets_speak_from(&room, 50).await;
-    release.lets_one_through();
+    release.release_one();
     eventually("the turn is undeliverable", async || (gateway.undeliverable() == 1).then_some(())).await;
     let explained = gateway.explain(&gateway.only_turn());
-    let tried = sends(&way).len();
+    let tried = sends(&proxy).len();
     ada.lets_speak_from(&room, 0).await;
     ada.says(&room, "two").await;
     ada.until_hears(&room, &user, 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(explained.contains("M_FORBIDDEN"), "{explained}");
     assert!((1..=3).contains(&tried), "a permanent error was tried {tried} times");
     assert_eq!(ada.hears(&room, &user).await, ["echo two"]);
@@ -146,18 +147,18 @@ async fn power_that_is_lost_ends_visibly() {
 #[tokio::test]
 async fn an_answer_waits_for_a_session_that_is_accepted() {
     let agent = ScriptedAgent::replying("Hello.").await;
-    let (builder, user, way) = by_way(&agent, &format!("{QUIET}\nsync_timeout = \"1s\"")).await;
+    let (builder, user, proxy) = through_proxy(&agent, &format!("{QUIET}\nsync_timeout = \"1s\"")).await;
     let (gateway, ada, room) = with_ada(builder.config(PATIENT).time_passes_faster(10), &user).await;
     ada.until_joined(&room, &user).await;
 
-    way.fails("PUT", SEND, 10_000, answering(401, "M_UNKNOWN_TOKEN"));
+    proxy.fail("PUT", SEND, 10_000, answering(401, "M_UNKNOWN_TOKEN"));
     ada.says(&room, "hello").await;
-    let said = gateway.complains("does not accept the session").await;
-    let tried = sends(&way).len();
-    way.heals();
+    let said = gateway.until_not_ready("does not accept the session").await;
+    let tried = sends(&proxy).len();
+    proxy.clear_faults();
     ada.until_hears(&room, &user, 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(said.contains("matrix.test"), "{said}");
     assert!(tried <= 3, "it was tried {tried} times while the session was rejected");
     assert_eq!(ada.hears(&room, &user).await, ["Hello."]);
@@ -169,17 +170,17 @@ async fn an_answer_waits_for_a_session_that_is_accepted() {
 async fn a_part_that_is_lost_is_sent_again_and_no_other() {
     let paragraphs: Vec<_> = (0..60).map(|n| format!("Paragraph {n}. {}", "word ".repeat(150))).collect();
     let agent = ScriptedAgent::replying(&paragraphs.join("\n\n")).await;
-    let (builder, user, way) = by_way(&agent, QUIET).await;
+    let (builder, user, proxy) = through_proxy(&agent, QUIET).await;
     let (gateway, ada, room) = with_ada(builder.config(PATIENT), &user).await;
 
-    way.fails_after(1, "PUT", SEND, 1, Fault::LoseAnswer);
+    proxy.fail_after(1, "PUT", SEND, 1, Fault::LoseAnswer);
     ada.says(&room, "tell me all").await;
     let is_whole = async || ada.hears(&room, &user).await.last()?.contains("Paragraph 59.").then_some(());
     ada.until("the end", is_whole).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     let said = ada.hears(&room, &user).await;
-    let sends = sends(&way);
+    let sends = sends(&proxy);
     assert_eq!(sends.len(), said.len() + 1, "not exactly one part was sent twice");
     assert_eq!(sends[1].path, sends[2].path);
     let said = said.join("\n");

@@ -12,15 +12,15 @@ const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0
 /// A gateway with an agent that accepts images and numbers its answers, behind a proxy; the third value is its user id.
 async fn seeing(homeserver: &Homeserver, keys: &str) -> (Gateway, ScriptedAgent, String, Proxy) {
     let agent = ScriptedAgent::start(|_, number| Script::replies(&format!("answer {number}"))).await;
-    let (way, account) = (homeserver.proxy().await, homeserver.account("agent").await);
-    let section = matrix(way.url(), &account, &format!("streaming = \"off\"\n{keys}"));
+    let (proxy, account) = (homeserver.proxy().await, homeserver.account("agent").await);
+    let section = matrix(proxy.url(), &account, &format!("streaming = \"off\"\n{keys}"));
     let gateway = Gateway::builder()
         .config(&section)
         .config(&agent.section_with("images = true"))
         .config("[guard]\nsoft_deadline = \"off\"\n")
         .start()
         .await;
-    (gateway, agent, account.user, way)
+    (gateway, agent, account.user, proxy)
 }
 
 /// K3: a picture and its caption reach a multimodal model as one turn.
@@ -34,10 +34,10 @@ async fn a_picture_is_seen() {
     ada.shows(&room, "a.png", PNG, "what is this?").await;
     ada.until_hears(&room, &user, 1).await;
 
-    gateway.settles().await;
-    let told = agent.calls()[0].told();
-    assert!(told.contains("what is this?"), "{told}");
-    assert_eq!(told.matches("data:image/").count(), 1, "{told}");
+    gateway.until_settled().await;
+    let text = agent.calls()[0].last_message();
+    assert!(text.contains("what is this?"), "{text}");
+    assert_eq!(text.matches("data:image/").count(), 1, "{text}");
     assert_eq!(agent.calls().len(), 1);
 }
 
@@ -45,22 +45,22 @@ async fn a_picture_is_seen() {
 #[tokio::test]
 async fn a_file_that_is_not_there_costs_nobody_the_text() {
     let homeserver = Homeserver::shared().await;
-    let (gateway, agent, user, way) = seeing(homeserver, "max_attachment = \"1 KiB\"").await;
+    let (gateway, agent, user, proxy) = seeing(homeserver, "max_attachment = \"1 KiB\"").await;
     let ada = homeserver.person("ada").await;
     let room = ada.direct(&user).await;
 
     ada.shows(&room, "large.png", &[7; 5000], "how large is this?").await;
     ada.until_hears(&room, &user, 1).await;
     let body = json!({ "errcode": "M_UNKNOWN", "error": "no" });
-    way.fails("GET", "/media/", 10_000, Fault::Answer { status: 500, body });
+    proxy.fail("GET", "/media/", 10_000, Fault::Answer { status: 500, body });
     ada.shows(&room, "gone.png", PNG, "where is this?").await;
     ada.until_hears(&room, &user, 2).await;
 
-    gateway.settles().await;
-    let told: Vec<_> = agent.calls().iter().map(Call::told).collect();
-    assert!(told[0].contains("how large is this?") && told[0].contains("large.png"), "{told:#?}");
-    assert!(told[1].contains("where is this?") && told[1].contains("gone.png"), "{told:#?}");
-    assert!(told.iter().all(|told| !told.contains("data:image/")), "{told:#?}");
+    gateway.until_settled().await;
+    let texts: Vec<_> = agent.calls().iter().map(Call::last_message).collect();
+    assert!(texts[0].contains("how large is this?") && texts[0].contains("large.png"), "{texts:#?}");
+    assert!(texts[1].contains("where is this?") && texts[1].contains("gone.png"), "{texts:#?}");
+    assert!(texts.iter().all(|text| !text.contains("data:image/")), "{texts:#?}");
 }
 
 /// K3: a text file is inlined, even an encrypted one; a location and a sticker are described in text; the message replied
@@ -92,11 +92,11 @@ async fn what_is_no_text_is_told_in_words() {
     ada.sends(&friends, &reply).await;
     ada.until_hears(&friends, &user, 1).await;
 
-    gateway.settles().await;
-    let told: Vec<_> = agent.calls().iter().map(Call::told).collect();
+    gateway.until_settled().await;
+    let texts: Vec<_> = agent.calls().iter().map(Call::last_message).collect();
     let expected = [&["notes.txt", "milk, eggs"][..], &["secret.txt", "butter"], &["Berlin", "52.52"], &["waving"]];
-    for (told, words) in told.iter().zip(expected) {
-        assert!(words.iter().all(|word| told.contains(word)), "{told}");
+    for (text, words) in texts.iter().zip(expected) {
+        assert!(words.iter().all(|word| text.contains(word)), "{text}");
     }
-    assert!(told[4].contains("is that so?") && told[4].contains("made of cheese"), "{told:#?}");
+    assert!(texts[4].contains("is that so?") && texts[4].contains("made of cheese"), "{texts:#?}");
 }

@@ -48,11 +48,11 @@ async fn between(agent: &ScriptedAgent, keys: &str) -> (GatewayBuilder, String) 
 }
 
 /// As [`between`], through a proxy.
-async fn by_way(agent: &ScriptedAgent, keys: &str) -> (GatewayBuilder, String, Proxy) {
+async fn through_proxy(agent: &ScriptedAgent, keys: &str) -> (GatewayBuilder, String, Proxy) {
     let homeserver = Homeserver::shared().await;
-    let (way, account) = (homeserver.proxy().await, homeserver.account("agent").await);
-    let (builder, user) = between_on(way.url(), account, agent, keys);
-    (builder, user, way)
+    let (proxy, account) = (homeserver.proxy().await, homeserver.account("agent").await);
+    let (builder, user) = between_on(proxy.url(), account, agent, keys);
+    (builder, user, proxy)
 }
 
 fn between_on(url: &str, account: Account, agent: &ScriptedAgent, keys: &str) -> (GatewayBuilder, String) {
@@ -70,7 +70,7 @@ async fn patient(agent: &ScriptedAgent, keys: &str) -> (GatewayBuilder, String) 
 async fn with_chat(builder: GatewayBuilder, place: Place, user: &str) -> (Gateway, Chat) {
     let gateway = builder.start().await;
     let chat = Chat::new(Homeserver::shared().await, place, user).await;
-    chat.is_joined(user).await;
+    chat.until_joined(user).await;
     (gateway, chat)
 }
 
@@ -123,7 +123,7 @@ impl Chat {
     }
 
     /// Waits until `agent` is in the room.
-    async fn is_joined(&self, agent: &str) {
+    async fn until_joined(&self, agent: &str) {
         match self {
             Self::Direct(ada, room) | Self::Group(ada, room, _) => ada.until_joined(room, agent).await,
             Self::Encrypted(ada, room) => ada.until_joined(room, agent).await,
@@ -196,7 +196,7 @@ impl Chat {
 
 /// Waits until the gateway with the account `agent` has accepted everything sent before: a question that is asked now is
 /// answered.
-async fn until_taken_in(homeserver: &Homeserver, agent: &str) {
+async fn until_accepted(homeserver: &Homeserver, agent: &str) {
     let zoe = homeserver.person("zoe").await;
     let room = zoe.direct(agent).await;
     zoe.says(&room, "are you there?").await;

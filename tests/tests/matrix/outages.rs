@@ -5,7 +5,7 @@ use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
 use rstest::rstest;
 use serde_json::{Value, json};
 
-use crate::{Chat, Place, QUIET, between_on, by_way, matrix, patient, with_ada, with_chat};
+use crate::{Chat, Place, QUIET, between_on, matrix, patient, through_proxy, with_ada, with_chat};
 
 /// D10, F1, F3, F5, H2: Synapse is stopped and started again while one answer is owed and another question arrives: nothing
 /// is lost or duplicated.
@@ -22,17 +22,17 @@ async fn a_homeserver_that_is_stopped_and_started_costs_nobody_an_answer() {
     bob.until_joined(&his, &user).await;
 
     ada.says(&hers, "hello").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     homeserver.stop();
-    release.lets_one_through();
-    let during = gateway.complains("matrix.test").await;
+    release.release_one();
+    let during = gateway.until_not_ready("matrix.test").await;
     eventually("an attempt", async || gateway.metrics().await.contains("attempts_total").then_some(())).await;
-    homeserver.start_again().await;
+    homeserver.restart().await;
     bob.says(&his, "are you there?").await;
     ada.until_hears(&hers, &user, 1).await;
     bob.until_hears(&his, &user, 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.hears(&hers, &user).await, ["The first."]);
     assert_eq!(bob.hears(&his, &user).await, ["echo are you there?"]);
     assert!(during.contains("syncing fails"), "{during}");
@@ -43,18 +43,19 @@ async fn a_homeserver_that_is_stopped_and_started_costs_nobody_an_answer() {
 #[tokio::test]
 async fn a_lost_receipt_shows_nothing_twice() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
-    let (way, account) = (homeserver.proxy().await, homeserver.account("agent").await);
-    let gateway = Gateway::builder().config(&matrix(way.url(), &account, QUIET)).config(&agent.section()).start().await;
+    let (proxy, account) = (homeserver.proxy().await, homeserver.account("agent").await);
+    let gateway =
+        Gateway::builder().config(&matrix(proxy.url(), &account, QUIET)).config(&agent.section()).start().await;
     let chat = Chat::new(homeserver, Place::Encrypted, &account.user).await;
-    chat.is_joined(&account.user).await;
+    chat.until_joined(&account.user).await;
 
-    way.fails("PUT", "/send/m.room.encrypted/", 2, Fault::LoseAnswer);
+    proxy.fail("PUT", "/send/m.room.encrypted/", 2, Fault::LoseAnswer);
     chat.says("hello").await;
     chat.until_hears(&account.user, 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     assert_eq!(chat.hears(&account.user).await, ["Hello."]);
-    let sends: Vec<_> = way
+    let sends: Vec<_> = proxy
         .calls()
         .into_iter()
         .filter(|call| call.path.contains("/send/m.room.encrypted/"))
@@ -77,33 +78,34 @@ async fn a_start_without_a_homeserver_goes_on_when_it_is_there() {
     homeserver.stop();
     gateway.spawn(&[]);
     eventually("the gateway listens", async || gateway.http().get(gateway.url()).send().await.ok().map(drop)).await;
-    let said = gateway.complains("cannot be reached").await;
-    homeserver.start_again().await;
-    gateway.is_ready().await;
+    let said = gateway.until_not_ready("cannot be reached").await;
+    homeserver.restart().await;
+    gateway.until_ready().await;
     let room = ada.direct(&user).await;
     ada.says(&room, "hello").await;
 
     assert_eq!(ada.until_hears(&room, &user, 1).await, ["Hello."]);
     assert!(said.contains("matrix.test"), "{said}");
-    gateway.settles().await;
+    gateway.until_settled().await;
 }
 
 /// H2: a short outage does not exhaust the attempts of a delivery.
 #[tokio::test]
 async fn a_short_outage_of_sending_costs_nobody_an_answer() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
-    let (way, account) = (homeserver.proxy().await, homeserver.account("agent").await);
-    let gateway = Gateway::builder().config(&matrix(way.url(), &account, QUIET)).config(&agent.section()).start().await;
+    let (proxy, account) = (homeserver.proxy().await, homeserver.account("agent").await);
+    let gateway =
+        Gateway::builder().config(&matrix(proxy.url(), &account, QUIET)).config(&agent.section()).start().await;
     let ada = homeserver.person("ada").await;
     let room = ada.direct(&account.user).await;
     ada.until_joined(&room, &account.user).await;
 
     let body = json!({ "errcode": "M_UNKNOWN", "error": "Internal server error" });
-    way.fails("PUT", "/send/m.room.message/", 3, Fault::Answer { status: 500, body });
+    proxy.fail("PUT", "/send/m.room.message/", 3, Fault::Answer { status: 500, body });
     ada.says(&room, "hello").await;
 
     assert_eq!(ada.until_hears(&room, &account.user, 1).await, ["Hello."]);
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.hears(&room, &account.user).await, ["Hello."]);
 }
 
@@ -111,31 +113,31 @@ async fn a_short_outage_of_sending_costs_nobody_an_answer() {
 #[tokio::test]
 async fn syncing_that_stalls_is_found_out() {
     let (homeserver, agent) = (Homeserver::shared().await, ScriptedAgent::replying("Hello.").await);
-    let (builder, user, way) = by_way(&agent, &format!("{QUIET}\nsync_timeout = \"1s\"")).await;
+    let (builder, user, proxy) = through_proxy(&agent, &format!("{QUIET}\nsync_timeout = \"1s\"")).await;
     let mut gateway = builder.time_passes_faster(10).config("[guard]\nsoft_deadline = \"off\"\n").prepare();
     let ada = homeserver.person("ada").await;
 
-    way.fails("GET", "/sync", 1, Fault::Stall);
+    proxy.fail("GET", "/sync", 1, Fault::Stall);
     gateway.spawn(&[]);
-    way.until("the first sync", |call| call.path.contains("/sync")).await;
+    proxy.until("the first sync", |call| call.path.contains("/sync")).await;
     let (before, said) = gateway.readiness().await;
-    gateway.is_ready().await;
+    gateway.until_ready().await;
     let room = ada.direct(&user).await;
     ada.says(&room, "hello").await;
     ada.until_hears(&room, &user, 1).await;
-    way.fails("GET", "/sync", 10_000, Fault::Stall);
-    let stalled = gateway.complains("matrix.test").await;
+    proxy.fail("GET", "/sync", 10_000, Fault::Stall);
+    let stalled = gateway.until_not_ready("matrix.test").await;
     let first = channel(&gateway).await;
     // While the retried syncs stall, the time of the last successful sync does not change.
-    let stalls = || way.calls().iter().filter(|call| call.path.contains("/sync") && call.status == 0).count();
+    let stalls = || proxy.calls().iter().filter(|call| call.path.contains("/sync") && call.status == 0).count();
     let before_it = stalls();
     eventually("two more syncs", async || (stalls() >= before_it + 2).then_some(())).await;
     let second = channel(&gateway).await;
-    way.heals();
+    proxy.clear_faults();
     ada.says(&room, "again").await;
     ada.until_hears(&room, &user, 2).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(!before, "ready although nothing came in yet: {said}");
     assert!(stalled.contains("syncing fails"), "{stalled}");
     assert_eq!((&first["live"], &second["live"]), (&json!(false), &json!(false)));
@@ -156,18 +158,18 @@ async fn channel(gateway: &Gateway) -> Value {
 #[tokio::test]
 async fn what_came_with_a_lost_sync_is_answered_once(#[values(Place::Direct, Place::Encrypted)] place: Place) {
     let agent = ScriptedAgent::echoing().await;
-    let (builder, user, way) = by_way(&agent, QUIET).await;
+    let (builder, user, proxy) = through_proxy(&agent, QUIET).await;
     let (gateway, chat) = with_chat(builder.config("[guard]\nsoft_deadline = \"off\"\n"), place, &user).await;
 
     for n in 0..3 {
         // The sync in progress and the one after it.
-        way.fails("GET", "/sync", 2, Fault::LoseAnswer);
+        proxy.fail("GET", "/sync", 2, Fault::LoseAnswer);
         chat.says(&format!("{n}")).await;
         chat.says(&format!("{n} again")).await;
         chat.until_hears(&user, 2 * (n + 1)).await;
     }
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let expected: Vec<_> = (0..3).flat_map(|n| [format!("echo {n}"), format!("echo {n} again")]).collect();
     assert_eq!(chat.hears(&user).await, expected);
     eventually("the gateway is ready", async || gateway.readiness().await.0.then_some(())).await;
@@ -182,11 +184,11 @@ async fn what_came_with_a_lost_sync_is_answered_once(#[values(Place::Direct, Pla
 async fn a_session_that_ends_is_begun_again(#[case] path: &str) {
     const MISSED: usize = 60;
     let agent = ScriptedAgent::echoing().await;
-    let (builder, user, way) = by_way(&agent, QUIET).await;
+    let (builder, user, proxy) = through_proxy(&agent, QUIET).await;
     let (mut gateway, ada, room) = with_ada(builder.config("[guard]\nsoft_deadline = \"off\"\n"), &user).await;
     ada.says(&room, "hello").await;
     ada.until_hears(&room, &user, 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     let before = ada.devices_of(&user).await;
 
     gateway.stop().await;
@@ -194,14 +196,14 @@ async fn a_session_that_ends_is_begun_again(#[case] path: &str) {
         ada.says(&room, &format!("{n}")).await;
     }
     let body = json!({ "errcode": "M_UNKNOWN_TOKEN", "error": "expired", "soft_logout": true });
-    way.fails("GET", path, 1, Fault::Answer { status: 401, body });
+    proxy.fail("GET", path, 1, Fault::Answer { status: 401, body });
     gateway.restart().await;
     ada.until_hears(&room, &user, MISSED + 1).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let expected: Vec<_> = (0..MISSED).map(|n| format!("echo {n}")).collect();
     assert_eq!(ada.hears(&room, &user).await[1..], expected);
-    let logins = way.calls().into_iter().filter(|call| call.method == "POST" && call.path.ends_with("/login"));
+    let logins = proxy.calls().into_iter().filter(|call| call.method == "POST" && call.path.ends_with("/login"));
     assert_eq!(logins.count(), 2);
     assert_eq!((ada.devices_of(&user).await, before.len()), (before, 1));
 }
@@ -215,12 +217,12 @@ async fn a_clock_that_jumps_is_survived(#[values(Place::Direct, Place::Encrypted
     let (gateway, chat) = with_chat(builder.own_calendar(), place, &user).await;
 
     for (n, seconds) in [3600, -7200, 86_400, 0].into_iter().enumerate() {
-        gateway.calendar_jumps(seconds);
+        gateway.set_calendar_offset(seconds);
         chat.says("hello").await;
         chat.until_hears(&user, n + 1).await;
     }
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(chat.hears(&user).await, ["Hello."; 4]);
     eventually("the gateway is ready", async || gateway.readiness().await.0.then_some(())).await;
 }

@@ -5,7 +5,7 @@ use rejoinder_tests::{Gateway, ScriptedAgent, eventually};
 use rstest::rstest;
 use serde_json::json;
 
-use crate::{QUIET, matrix, patient, until_taken_in, with_ada};
+use crate::{QUIET, matrix, patient, until_accepted, with_ada};
 
 /// A room is upgraded while an answer is owed: that answer and the next are sent to the new room.
 #[tokio::test]
@@ -15,21 +15,21 @@ async fn a_room_that_is_upgraded_goes_on_as_another_one() {
     let (builder, user) = patient(&agent, QUIET).await;
     let (mut gateway, ada, room) = with_ada(builder, &user).await;
     ada.says(&room, "hello").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
 
     let next = ada.upgrade(&room, "10").await;
     ada.invite(&next, &user).await;
     ada.until_joined(&next, &user).await;
     // The homeserver knows of the join before the gateway does.
-    until_taken_in(homeserver, &user).await;
-    release.lets_one_through();
+    until_accepted(homeserver, &user).await;
+    release.release_one();
     ada.until_hears(&next, &user, 1).await;
     gateway.stop().await;
     gateway.restart().await;
     ada.says(&next, "still there?").await;
 
     assert_eq!(ada.until_hears(&next, &user, 2).await, ["The first.", "echo still there?"]);
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(ada.hears(&room, &user).await.is_empty());
 }
 
@@ -46,15 +46,15 @@ async fn a_room_that_did_not_begin_as_its_successor_is_not_followed() {
     eve.until_joined(&trap, &user).await;
 
     ada.says(&room, "hello").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     ada.sets(&room, "m.room.tombstone", &json!({ "body": "gone", "replacement_room": trap })).await;
-    until_taken_in(homeserver, &user).await;
-    release.lets_one_through();
+    until_accepted(homeserver, &user).await;
+    release.release_one();
     ada.until_hears(&room, &user, 1).await;
     ada.says(&room, "still there?").await;
 
     assert_eq!(ada.until_hears(&room, &user, 2).await, ["The first.", "echo still there?"]);
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert!(eve.hears(&trap, &user).await.is_empty());
 }
 
@@ -81,7 +81,7 @@ async fn what_is_owed_to_a_room_that_we_are_out_of_is_visible(#[values(Out::Kick
     let (ada, user) = (homeserver.person("ada").await, account.user.as_str());
     let room = ada.room("A chat", &[user]).await;
     ada.says(&room, "hello").await;
-    agent.called(1).await;
+    agent.until_called(1).await;
     let turn = gateway.only_turn();
 
     match out {
@@ -89,10 +89,10 @@ async fn what_is_owed_to_a_room_that_we_are_out_of_is_visible(#[values(Out::Kick
         Out::Banned => ada.bans(&room, user).await,
         Out::Left => homeserver.log_in(&account).await.leaves(&room).await,
     }
-    until_taken_in(homeserver, user).await;
-    release.lets_one_through();
+    until_accepted(homeserver, user).await;
+    release.release_one();
     eventually("the turn is undeliverable", async || (gateway.undeliverable() == 1).then_some(())).await;
-    until_taken_in(homeserver, user).await;
+    until_accepted(homeserver, user).await;
 
     let explained = gateway.explain(&turn);
     assert!(explained.contains("not in the room"), "{explained}");
@@ -125,7 +125,7 @@ async fn a_room_that_takes_us_back_is_answered_again(#[case] behind_our_back: us
     let is_answered = async || ada.hears(&room, &user).await.contains(&"echo two".to_owned()).then_some(());
     ada.until("the answer", is_answered).await;
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.hears(&room, &user).await, ["echo one", "echo two"]);
 }
 
@@ -148,6 +148,6 @@ async fn it_comes_into_no_room_by_itself_where_it_may_not() {
     ada.says(&room, "hello").await;
 
     assert_eq!(ada.until_hears(&room, user, 1).await, ["echo hello"]);
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.members(&other).await, [ada.user()]);
 }

@@ -15,7 +15,7 @@ async fn a_password_that_is_refused_is_named() {
 
     gateway.spawn(&[]);
     eventually("the gateway listens", async || gateway.http().get(gateway.url()).send().await.ok().map(drop)).await;
-    let said = gateway.complains("refused").await;
+    let said = gateway.until_not_ready("refused").await;
 
     assert!(said.contains("matrix.test"), "{said}");
     let shown = format!("{}{said}{}", gateway.log(), gateway.metrics().await);
@@ -71,15 +71,15 @@ async fn an_access_token_is_the_device_that_it_belongs_to() {
     );
     let mut gateway = Gateway::builder().config(&section).config(&agent.section()).start().await;
     let chat = Chat::new(homeserver, Place::Encrypted, user).await;
-    chat.is_joined(user).await;
+    chat.until_joined(user).await;
     chat.says("one").await;
     chat.until_hears(user, 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     gateway.stop().await;
     gateway.restart().await;
     chat.says("two").await;
     chat.until_hears(user, 2).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     gateway.stop().await;
 
     let other = homeserver.log_in(&account).await;
@@ -88,7 +88,7 @@ async fn an_access_token_is_the_device_that_it_belongs_to() {
     std::fs::write(&file, config).expect("the configuration is written");
     gateway.spawn(&[]);
     eventually("the gateway listens", async || gateway.http().get(gateway.url()).send().await.ok().map(drop)).await;
-    let said = gateway.complains("has the keys of").await;
+    let said = gateway.until_not_ready("has the keys of").await;
 
     assert_eq!(chat.hears(user).await, ["echo one", "echo two"]);
     let shown = format!("{}{said}{}", gateway.log(), gateway.metrics().await);

@@ -23,7 +23,7 @@ async fn a_stranger_is_told_once_and_runs_no_agent() {
     double.all_confirmed().await;
 
     eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
-    assert_eq!(double.said(eve.chat()).len(), 1);
+    assert_eq!(double.bot_texts(eve.chat()).len(), 1);
     assert!(agent.calls().is_empty());
 }
 
@@ -42,7 +42,7 @@ async fn those_on_the_list_are_let_in() {
     bob.hears("Hello.").await;
     double.all_confirmed().await;
 
-    assert!(double.said(eve.chat()).is_empty());
+    assert!(double.bot_texts(eve.chat()).is_empty());
     assert_eq!(agent.calls().len(), 2);
 }
 
@@ -80,5 +80,5 @@ async fn a_group_on_the_list_is_let_in() {
     double.all_confirmed().await;
 
     assert_eq!(agent.calls().len(), 1);
-    assert!(double.said(others.id()).is_empty() && double.said(ada.chat()).is_empty());
+    assert!(double.bot_texts(others.id()).is_empty() && double.bot_texts(ada.chat()).is_empty());
 }

@@ -5,7 +5,7 @@ use rejoinder_tests::{Gate, Gateway, ModelServer, Script, ScriptedAgent, eventua
 use rstest::rstest;
 use serde_json::json;
 
-use crate::{between, only_turn, telegram, told};
+use crate::{between, last_message, only_turn, telegram};
 
 const SILENT: &str = "I have nothing to add to that.";
 const FAILED: &str = "Sorry, I could not finish that. Please try again.";
@@ -27,8 +27,8 @@ async fn a_person_is_answered_once() {
     let answer = ada.hears("Hello, Ada.").await;
     double.all_confirmed().await;
 
-    assert_eq!(double.said(ada.chat()), ["Hello, Ada."]);
-    assert_eq!(told(&agent.calls()[0]), "hello");
+    assert_eq!(double.bot_texts(ada.chat()), ["Hello, Ada."]);
+    assert_eq!(last_message(&agent.calls()[0]), "hello");
     assert!(!answer.link_preview);
     let explained = eventually("the turn is settled", async || {
         let explained = gateway.explain(&only_turn(&gateway));
@@ -56,7 +56,7 @@ async fn whatever_the_agent_does_there_is_one_signal(#[case] asked: &str, #[case
     double.all_confirmed().await;
 
     eventually("the turn is settled", async || gateway.open_turns().is_empty().then_some(())).await;
-    assert_eq!(double.said(ada.chat()), [words]);
+    assert_eq!(double.bot_texts(ada.chat()), [words]);
 }
 
 /// A11, B14: the operator chooses the response to silence.
@@ -69,8 +69,8 @@ async fn silence_becomes_what_the_operator_says() {
     let asked = ada.says("zebra-silent");
     ada.finds("the reaction", |message| message.our_reactions == ["👌"]).await;
 
-    assert_eq!(double.look(|view| view.message(ada.chat(), asked)).expect("the message").our_reactions, ["👌"]);
-    assert!(double.said(ada.chat()).is_empty());
+    assert_eq!(double.inspect(|view| view.message(ada.chat(), asked)).expect("the message").our_reactions, ["👌"]);
+    assert!(double.bot_texts(ada.chat()).is_empty());
 }
 
 /// A reaction is an answer; an emoji that Telegram does not offer as a reaction becomes a similar one.
@@ -85,7 +85,7 @@ async fn a_reaction_is_the_answer() {
     ada.finds("the reaction", |message| !message.our_reactions.is_empty()).await;
 
     assert!(double.calls("setMessageReaction").iter().all(rejoinder_telegram_double::Call::succeeded));
-    assert!(double.said(ada.chat()).is_empty());
+    assert!(double.bot_texts(ada.chat()).is_empty());
 }
 
 /// K6, K7: a long answer is split into parts that fit, without breaking code blocks or words.
@@ -125,8 +125,8 @@ async fn a_question_has_buttons() {
     let query = ada.presses(question.id, 0);
     ada.hears("More it is.").await;
 
-    assert!(double.look(|view| view.callback_answer(&query)).is_some(), "the button press was not answered");
-    assert_eq!(told(&agent.calls()[1]), "Tell me more");
+    assert!(double.inspect(|view| view.callback_answer(&query)).is_some(), "the button press was not answered");
+    assert_eq!(last_message(&agent.calls()[1]), "Tell me more");
 }
 
 /// The first choice by the person who was asked answers a question and closes it, even across a restart.
@@ -147,7 +147,7 @@ async fn a_question_is_answered_once() {
         double.until("the button is answered", |view| view.callback_answer(&query)).await;
     }
     ada.hears("More it is.").await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     gateway.kill();
     gateway.restart().await;
     let query = ada.presses(question.id, 1);
@@ -155,16 +155,16 @@ async fn a_question_is_answered_once() {
 
     let closed = ada.finds("no buttons", |message| message.id == question.id && message.buttons.is_empty()).await;
     assert!(closed.text.ends_with("\n\n✓ Tell me more"), "{closed:?}");
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(agent.calls().len(), 2);
-    assert_eq!(double.said(friends.id()), [&*closed.text, "More it is."]);
+    assert_eq!(double.bot_texts(friends.id()), [&*closed.text, "More it is."]);
 }
 
 /// A7: an answer without visible text counts as silence, and no visible text is dropped.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn emptiness_is_judged_on_what_is_shown() {
     let double = TelegramDouble::start().await;
-    let agent = ScriptedAgent::start(|call, _| Script::replies(&told(call).replace("say ", ""))).await;
+    let agent = ScriptedAgent::start(|call, _| Script::replies(&last_message(call).replace("say ", ""))).await;
     let _gateway = between(&double, &agent).start().await;
 
     for (said, shown) in [
@@ -176,7 +176,7 @@ async fn emptiness_is_judged_on_what_is_shown() {
         let person = double.person("Ada");
         person.says(said);
         person.hears(shown).await;
-        assert_eq!(double.said(person.chat()), [shown], "{said}");
+        assert_eq!(double.bot_texts(person.chat()), [shown], "{said}");
     }
 }
 
@@ -184,7 +184,7 @@ async fn emptiness_is_judged_on_what_is_shown() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn answers_go_where_the_question_came_from() {
     let double = TelegramDouble::start().await;
-    let agent = ScriptedAgent::start(|call, _| Script::replies(&format!("echo {}", told(call)))).await;
+    let agent = ScriptedAgent::start(|call, _| Script::replies(&format!("echo {}", last_message(call)))).await;
     let _gateway = between(&double, &agent).start().await;
     let people: Vec<_> = (0..8).map(|n| double.person(&format!("Person {n}"))).collect();
 
@@ -194,7 +194,7 @@ async fn answers_go_where_the_question_came_from() {
 
     for (n, person) in people.iter().enumerate() {
         person.hears(&format!("echo question {n}")).await;
-        assert_eq!(double.said(person.chat()).len(), 1);
+        assert_eq!(double.bot_texts(person.chat()).len(), 1);
     }
 }
 
@@ -207,7 +207,7 @@ async fn what_is_said_meanwhile_is_answered_in_order() {
         let release = release.clone();
         ScriptedAgent::start(move |call, number| match number {
             0 => Script::replies("first").waiting(&release),
-            _ => Script::replies(&format!("echo {}", told(call))),
+            _ => Script::replies(&format!("echo {}", last_message(call))),
         })
         .await
     };
@@ -219,10 +219,10 @@ async fn what_is_said_meanwhile_is_answered_in_order() {
     ada.says("two");
     ada.says("three");
     double.all_confirmed().await;
-    release.lets_one_through();
+    release.release_one();
     ada.hears("echo three").await;
 
-    assert_eq!(double.said(ada.chat()), ["first", "echo two", "echo three"]);
+    assert_eq!(double.bot_texts(ada.chat()), ["first", "echo two", "echo three"]);
 }
 
 /// An edit of a waiting message changes what the agent is asked.
@@ -234,7 +234,7 @@ async fn an_edit_amends_what_waits() {
         let release = release.clone();
         ScriptedAgent::start(move |call, number| match number {
             0 => Script::replies("first").waiting(&release),
-            _ => Script::replies(&format!("echo {}", told(call))),
+            _ => Script::replies(&format!("echo {}", last_message(call))),
         })
         .await
     };
@@ -246,10 +246,10 @@ async fn an_edit_amends_what_waits() {
     let waiting = ada.says("tow");
     ada.edits(waiting, "two");
     double.all_confirmed().await;
-    release.lets_one_through();
+    release.release_one();
     ada.hears("echo two").await;
 
-    assert_eq!(double.said(ada.chat()), ["first", "echo two"]);
+    assert_eq!(double.bot_texts(ada.chat()), ["first", "echo two"]);
 }
 
 /// B3, D18: the gateway's own commands are registered with Telegram, and settled by their responses.
@@ -295,9 +295,9 @@ async fn typing_ends_with_the_turn() {
 
     ada.says("hello");
     double.until("two typing notices", |view| (view.typing(ada.chat()).len() == 2).then_some(())).await;
-    release.lets_one_through();
+    release.release_one();
     ada.hears("done").await;
 
-    let left = double.look(|view| view.typing(ada.chat()).into_iter().filter(|notice| notice.shown).count());
+    let left = double.inspect(|view| view.typing(ada.chat()).into_iter().filter(|notice| notice.shown).count());
     assert_eq!(left, 0);
 }

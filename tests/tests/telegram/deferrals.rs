@@ -22,11 +22,11 @@ async fn a_deferral_becomes_the_answer() {
 
     ada.says("hello");
     let deferral = ada.hears(DEFERRAL).await;
-    release.lets_one_through();
+    release.release_one();
     let answer = ada.hears("At last.").await;
 
     assert_eq!(answer.id, deferral.id);
-    assert_eq!(double.said(ada.chat()), ["At last."]);
+    assert_eq!(double.bot_texts(ada.chat()), ["At last."]);
 }
 
 /// A9, A10, G2: after both deadlines the deferral becomes the fallback, and the next message is answered.
@@ -46,7 +46,7 @@ async fn a_stall_becomes_the_fallback() {
     ada.says("and now?");
     ada.hears("The next one.").await;
 
-    assert_eq!(double.said(ada.chat()), ["Sorry, that took too long. Please try again.", "The next one."]);
+    assert_eq!(double.bot_texts(ada.chat()), ["Sorry, that took too long. Please try again.", "The next one."]);
 }
 
 /// B1: a turn that waits for another one gets one deferral at most, and then its answer.
@@ -70,13 +70,13 @@ async fn everybody_in_line_is_told_and_answered() {
     ada.says("two");
     double
         .until("both are deferred", |view| {
-            (view.said(ada.chat()).iter().filter(|text| *text == DEFERRAL).count() == 2).then_some(())
+            (view.bot_texts(ada.chat()).iter().filter(|text| *text == DEFERRAL).count() == 2).then_some(())
         })
         .await;
-    release.lets_one_through();
+    release.release_one();
     ada.hears("the second").await;
 
-    let mut said = double.said(ada.chat());
+    let mut said = double.bot_texts(ada.chat());
     said.sort();
     assert_eq!(said, ["the first", "the second"]);
 }

@@ -20,7 +20,7 @@ async fn an_unknown_message_is_sent_again_with_a_label(#[case] fault: Fault) {
     ada.says("hello");
     ada.finds("the copy", |message| message.ours && message.text.contains("Sent again")).await;
 
-    let said = double.said(ada.chat());
+    let said = double.bot_texts(ada.chat());
     assert_eq!(said.len(), 2, "{said:?}");
     assert_eq!(said[0], "Hello.");
     assert!(said[1].ends_with("Hello."), "{said:?}");
@@ -48,7 +48,7 @@ async fn what_did_not_arrive_is_sent_again(#[case] fault: Fault, #[case] words: 
     ada.hears(words).await;
     eventually("nothing is owed", async || gateway.open_turns().is_empty().then_some(())).await;
 
-    assert_eq!(double.said(ada.chat()), [words]);
+    assert_eq!(double.bot_texts(ada.chat()), [words]);
 }
 
 /// An edit is idempotent, so it is retried without a label.
@@ -66,11 +66,11 @@ async fn an_edit_that_was_lost_is_done_again() {
     ada.says("hello");
     ada.hears("Still working on this.").await;
     double.fault(Fault::lost_answer().on("editMessageText"));
-    release.lets_one_through();
+    release.release_one();
     ada.hears("At last.").await;
-    double.called("editMessageText", 2).await;
+    double.until_called("editMessageText", 2).await;
 
-    assert_eq!(double.said(ada.chat()), ["At last."]);
+    assert_eq!(double.bot_texts(ada.chat()), ["At last."]);
 }
 
 /// A18, D6, I2: nothing is retried for a person who blocked the bot, and the turn's record says why.
@@ -85,7 +85,7 @@ async fn a_refusal_for_good_is_not_tried_again() {
     ada.says("hello");
     ada.blocks();
     let explained = eventually("the turn is undeliverable", async || {
-        let list = gateway.prints(&["turns", "list", "--state", "undeliverable"]);
+        let list = gateway.output_of(&["turns", "list", "--state", "undeliverable"]);
         list.contains("telegram").then(|| gateway.explain(&only_turn(&gateway)))
     })
     .await;
@@ -93,7 +93,7 @@ async fn a_refusal_for_good_is_not_tried_again() {
     assert!(explained.contains("blocked"), "{explained}");
     let sends = double.calls("sendMessage").len();
     assert!(sends <= 2, "a permanent error was tried {sends} times");
-    assert!(double.said(ada.chat()).is_empty());
+    assert!(double.bot_texts(ada.chat()).is_empty());
 }
 
 /// After a 401 the channel pauses and readiness reports it; with a valid token it continues.
@@ -112,7 +112,7 @@ async fn a_token_that_is_refused_is_named() {
         if response.status().is_success() { None } else { Some(response.text().await.unwrap()) }
     })
     .await;
-    double.heal();
+    double.clear_faults();
     ada.says("hello");
     ada.hears("Hello.").await;
 

@@ -3,7 +3,7 @@
 use rejoinder_telegram_double::{Fault, TelegramDouble};
 use rejoinder_tests::{Gateway, Script, ScriptedAgent, eventually};
 
-use crate::{between, telegram, told};
+use crate::{between, last_message, telegram};
 
 /// A minimal picture.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\x06\0\0\0\x1f\x15\xc4\x89\0\0\0\rIDATx\x9cc\0\x01\0\0\x05\0\x01\r\n-\xb4\0\0\0\0IEND\xaeB`\x82";
@@ -23,8 +23,8 @@ async fn a_picture_is_seen() {
     ada.sends_photo(PNG, "what is this?");
     ada.hears("answer 0").await;
 
-    let told = told(&agent.calls()[0]);
-    assert!(told.contains("what is this?") && told.contains("data:image/"), "{told}");
+    let text = last_message(&agent.calls()[0]);
+    assert!(text.contains("what is this?") && text.contains("data:image/"), "{text}");
 }
 
 /// An album is one turn.
@@ -39,9 +39,9 @@ async fn an_album_is_one_turn() {
     ada.hears("answer 0").await;
     double.all_confirmed().await;
 
-    let told = told(&agent.calls()[0]);
-    assert_eq!(told.matches("data:image/").count(), 3, "{told}");
-    eventually("there is one answer", async || (double.said(ada.chat()).len() == 1).then_some(())).await;
+    let text = last_message(&agent.calls()[0]);
+    assert_eq!(text.matches("data:image/").count(), 3, "{text}");
+    eventually("there is one answer", async || (double.bot_texts(ada.chat()).len() == 1).then_some(())).await;
     assert_eq!(agent.calls().len(), 1);
 }
 
@@ -63,7 +63,7 @@ async fn an_album_captioned_with_a_command_is_the_command() {
     ada.hears("echo one").await;
     ada.hears("echo two").await;
 
-    assert_eq!(double.said(ada.chat()), ["There is nothing to cancel.", "echo one", "echo two"]);
+    assert_eq!(double.bot_texts(ada.chat()), ["There is nothing to cancel.", "echo one", "echo two"]);
     assert!(!gateway.log().contains("a batch failed"), "{}", gateway.log());
 }
 
@@ -79,7 +79,7 @@ async fn a_file_that_cannot_be_fetched_costs_nobody_the_text() {
     ada.sends_photo(PNG, "what is this?");
     ada.hears("answer 0").await;
 
-    assert!(told(&agent.calls()[0]).contains("what is this?"));
+    assert!(last_message(&agent.calls()[0]).contains("what is this?"));
 }
 
 /// K3: a location, a contact and a sticker are described in text, and a text file is inlined.
@@ -101,7 +101,7 @@ async fn what_is_no_text_is_told_in_words() {
     ada.hears("answer 4").await;
 
     let calls = agent.calls();
-    let all: Vec<_> = calls.iter().map(told).collect();
+    let all: Vec<_> = calls.iter().map(last_message).collect();
     assert!(all[0].contains("52.52") && all[1].contains("Grace") && all[2].contains('🎉'), "{all:#?}");
     assert!(all[3].contains("milk, eggs") && all[4].contains("film.mkv"), "{all:#?}");
 }

@@ -45,7 +45,7 @@ async fn a_block_survives_a_restart() {
         })
         .await;
     eventually("the turn is listed", async || {
-        gateway.prints(&["turns", "list", "--json"]).contains("id").then_some(())
+        gateway.output_of(&["turns", "list", "--json"]).contains("id").then_some(())
     })
     .await;
     gateway.stop().await;
@@ -53,7 +53,7 @@ async fn a_block_survives_a_restart() {
     ada.hears("Hello.").await;
 
     let refused = double.calls("sendMessage").iter().filter(|call| call.error().is_some()).count();
-    assert_eq!((refused, double.said(ada.chat()).len()), (1, 1));
+    assert_eq!((refused, double.bot_texts(ada.chat()).len()), (1, 1));
 }
 
 /// The gateway's own pace stays within Telegram's documented limits.
@@ -69,7 +69,7 @@ async fn the_documented_pace_is_kept() {
     for n in 0..4 {
         ada.says(&format!("hello {n}"));
     }
-    double.until("all are answered", |view| (view.said(ada.chat()).len() == 4).then_some(())).await;
+    double.until("all are answered", |view| (view.bot_texts(ada.chat()).len() == 4).then_some(())).await;
 }
 
 /// After "can't parse entities" the message is sent once more as plain text.
@@ -87,5 +87,5 @@ async fn what_cannot_be_parsed_is_sent_plain() {
     let answer = ada.finds("the answer", |message| message.ours).await;
 
     assert!(answer.text.contains("Hello") && answer.entities.is_empty(), "{answer:#?}");
-    assert_eq!(double.said(ada.chat()).len(), 1);
+    assert_eq!(double.bot_texts(ada.chat()).len(), 1);
 }

@@ -36,7 +36,7 @@ fn between(double: &TelegramDouble, agent: &ScriptedAgent) -> GatewayBuilder {
 }
 
 /// The content of the last message in the agent's `call`.
-fn told(call: &rejoinder_tests::Call) -> String {
+fn last_message(call: &rejoinder_tests::Call) -> String {
     let messages = call.body["messages"].as_array().expect("messages");
     messages.last().expect("a message")["content"]
         .as_str()
@@ -46,7 +46,7 @@ fn told(call: &rejoinder_tests::Call) -> String {
 /// The id of the gateway's only turn.
 fn only_turn(gateway: &Gateway) -> String {
     let list: serde_json::Value =
-        serde_json::from_str(&gateway.prints(&["turns", "list", "--json"])).expect("the list is JSON");
+        serde_json::from_str(&gateway.output_of(&["turns", "list", "--json"])).expect("the list is JSON");
     let items = list["items"].as_array().expect("the list has items");
     assert_eq!(items.len(), 1, "{items:#?}");
     items[0]["turn_id"].as_str().expect("a turn has an id").to_owned()

@@ -57,9 +57,9 @@ async fn polling_that_stalls_is_found_out() {
     let before = readiness(&gateway).await;
     ada.says("hello");
     double.until("another poll", |view| (view.calls("getUpdates").len() > 1).then_some(())).await;
-    double.heal();
+    double.clear_faults();
     ada.hears("Hello.").await;
-    gateway.is_ready().await;
+    gateway.until_ready().await;
 
     assert!(!before.0, "ready although nothing came in yet: {}", before.1);
 }
@@ -91,19 +91,19 @@ async fn ten_minutes_without_telegram_cost_nobody_an_answer(#[case] outage: Outa
 
     ada.says("hello");
     eventually("the agent runs", async || (agent.calls().len() == 1).then_some(())).await;
-    double.outage(outage);
-    release.lets_one_through();
+    double.start_outage(outage);
+    release.release_one();
     bob.says("are you there?");
     // Ten seconds of ours are ten minutes of the gateway's.
     let (waits, before) = (Duration::from_secs(10), std::time::Instant::now());
     eventually("ten minutes have passed", async || (before.elapsed() >= waits).then_some(())).await;
     let during = readiness(&gateway).await;
-    double.lift();
+    double.end_outage();
     ada.finds("the first answer", |message| message.ours && message.text.ends_with("The first.")).await;
     bob.hears("The second.").await;
 
     assert!(!during.0, "ready without Telegram: {}", during.1);
-    assert_eq!((double.said(ada.chat()).len(), double.said(bob.chat()).len()), (1, 1));
+    assert_eq!((double.bot_texts(ada.chat()).len(), double.bot_texts(bob.chat()).len()), (1, 1));
 }
 
 /// The wall clock jumps forward and back: later messages are answered as usual.
@@ -114,11 +114,11 @@ async fn a_clock_that_jumps_is_survived() {
     let ada = double.person("Ada");
 
     for (n, seconds) in [3600, -7200, 86_400, 0].into_iter().enumerate() {
-        gateway.calendar_jumps(seconds);
+        gateway.set_calendar_offset(seconds);
         ada.says("hello");
-        double.until("another answer", |view| (view.said(ada.chat()).len() == n + 1).then_some(())).await;
+        double.until("another answer", |view| (view.bot_texts(ada.chat()).len() == n + 1).then_some(())).await;
     }
 
-    assert!(double.said(ada.chat()).iter().all(|text| text == "Hello."), "{:?}", double.said(ada.chat()));
+    assert!(double.bot_texts(ada.chat()).iter().all(|text| text == "Hello."), "{:?}", double.bot_texts(ada.chat()));
     eventually("the gateway is ready", async || readiness(&gateway).await.0.then_some(())).await;
 }

@@ -23,8 +23,8 @@ async fn what_is_streamed_ends_as_the_whole_answer(#[case] streaming: &str) {
     ada.says("zebra-stream");
     let answer = ada.hears(STREAMED).await;
 
-    assert_eq!(double.said(ada.chat()), [STREAMED]);
-    let drafts = double.look(|view| view.past_drafts(ada.chat()).len());
+    assert_eq!(double.bot_texts(ada.chat()), [STREAMED]);
+    let drafts = double.inspect(|view| view.past_drafts(ada.chat()).len());
     match streaming {
         "edit" => assert!(!answer.edits.is_empty() && drafts == 0),
         "draft" => assert!(answer.edits.is_empty() && drafts > 0),
@@ -48,7 +48,7 @@ async fn a_draft_of_nothing_is_taken_back() {
     ada.hears("I am").await;
     ada.hears("Sorry, I could not finish that. Please try again.").await;
 
-    assert_eq!(double.said(ada.chat()), ["Sorry, I could not finish that. Please try again."]);
+    assert_eq!(double.bot_texts(ada.chat()), ["Sorry, I could not finish that. Please try again."]);
 }
 
 /// B13, D1: a draft that a process left behind is edited into the answer of the next one.
@@ -66,14 +66,15 @@ async fn a_draft_outlives_the_process_and_becomes_the_answer() {
 
     ada.says("hello");
     ada.hears("I am").await;
-    let notices = double.look(|view| view.typing(ada.chat()).len());
+    let notices = double.inspect(|view| view.typing(ada.chat()).len());
     // The draft's receipt is stored only after it was sent; the next typing notice shows that time has passed.
     double.until("another typing notice", |view| (view.typing(ada.chat()).len() > notices).then_some(())).await;
     gateway.kill();
     gateway.restart().await;
     ada.hears("All of it.").await;
 
-    eventually("only the answer is left", async || (double.said(ada.chat()) == ["All of it."]).then_some(())).await;
+    eventually("only the answer is left", async || (double.bot_texts(ada.chat()) == ["All of it."]).then_some(()))
+        .await;
 }
 
 /// A4: while edits fail the complete answer is still sent.
@@ -88,5 +89,5 @@ async fn a_draft_that_cannot_be_edited_costs_nobody_the_answer() {
     ada.says("zebra-stream");
     ada.hears(STREAMED).await;
 
-    eventually("only the answer is left", async || (double.said(ada.chat()) == [STREAMED]).then_some(())).await;
+    eventually("only the answer is left", async || (double.bot_texts(ada.chat()) == [STREAMED]).then_some(())).await;
 }

@@ -17,7 +17,7 @@ use tokio::{net::TcpStream, time::timeout};
 pub(crate) const TOKEN: &str = "bench-token-of-no-worth";
 
 /// How long a response may take; longer than any `Prefer: wait` of a measurement.
-const PATIENCE: Duration = Duration::from_mins(1);
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(crate) struct Client {
     server: SocketAddr,
@@ -83,7 +83,7 @@ impl Client {
             let body = answer.into_body().collect().await?.to_bytes();
             anyhow::Ok(Answer { status, body })
         };
-        timeout(PATIENCE, exchange).await.context("no response within a minute")?
+        timeout(RESPONSE_TIMEOUT, exchange).await.context("no response within a minute")?
     }
 }
 

@@ -5,7 +5,7 @@ use std::{env, fs, os::unix::process::CommandExt, process::Command, thread};
 use anyhow::{Context, Result, bail};
 
 /// Set in the process that `taskset` starts, so that it does not start `taskset` again.
-const HELD: &str = "REJOINDER_BENCH_HELD";
+const RESTARTED: &str = "REJOINDER_BENCH_HELD";
 
 /// Restricts this process and its children to `wanted` cores, by running it again under `taskset` if the machine has
 /// more. Returns the number of cores.
@@ -13,14 +13,14 @@ const HELD: &str = "REJOINDER_BENCH_HELD";
 /// # Errors
 ///
 /// When `taskset` (util-linux) is needed and cannot be started.
-pub(crate) fn share(wanted: u32) -> Result<usize> {
-    let there = thread::available_parallelism()?.get();
+pub(crate) fn restrict_to(wanted: u32) -> Result<usize> {
+    let available = thread::available_parallelism()?.get();
     let wanted = usize::try_from(wanted)?;
-    if there <= wanted {
-        return Ok(there);
+    if available <= wanted {
+        return Ok(available);
     }
-    if env::var_os(HELD).is_some() {
-        bail!("taskset left {there} cores, not {wanted}");
+    if env::var_os(RESTARTED).is_some() {
+        bail!("taskset left {available} cores, not {wanted}");
     }
     let status = fs::read_to_string("/proc/self/status").context("cannot read the allowed cores")?;
     let allowed = status
@@ -29,7 +29,7 @@ pub(crate) fn share(wanted: u32) -> Result<usize> {
         .and_then(|list| first(list.trim(), wanted))
         .context("/proc/self/status does not list enough allowed cores")?;
     let mut taskset = Command::new("taskset");
-    taskset.args(["--cpu-list", &allowed]).arg(env::current_exe()?).args(env::args_os().skip(1)).env(HELD, "1");
+    taskset.args(["--cpu-list", &allowed]).arg(env::current_exe()?).args(env::args_os().skip(1)).env(RESTARTED, "1");
     Err(taskset.exec()).context("cannot restrict the bench to fewer cores: starting `taskset` (util-linux) failed")
 }
 

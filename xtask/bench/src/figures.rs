@@ -15,12 +15,12 @@ pub(crate) struct Sample {
 
 impl Sample {
     /// A figure without a target.
-    pub(crate) fn told(name: impl Into<String>, value: f64, unit: Unit) -> Self {
+    pub(crate) fn untargeted(name: impl Into<String>, value: f64, unit: Unit) -> Self {
         Self { name: name.into(), unit, target: None, value }
     }
 
     /// A figure with a target.
-    pub(crate) fn aimed(name: impl Into<String>, value: f64, unit: Unit, target: Target) -> Self {
+    pub(crate) fn with_target(name: impl Into<String>, value: f64, unit: Unit, target: Target) -> Self {
         Self { name: name.into(), unit, target: Some(target), value }
     }
 }
@@ -103,11 +103,11 @@ impl fmt::Display for Verdict {
 #[derive(Serialize)]
 pub(crate) struct Report<'a> {
     cores: usize,
-    figures: Vec<Line<'a>>,
+    figures: Vec<FigureLine<'a>>,
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct FigureLine<'a> {
     #[serde(flatten)]
     figure: &'a Figure,
     median: f64,
@@ -130,7 +130,7 @@ impl Figure {
 
 impl Figures {
     /// Adds one round's samples.
-    pub(crate) fn take(&mut self, samples: Vec<Sample>) {
+    pub(crate) fn add(&mut self, samples: Vec<Sample>) {
         for Sample { name, unit, target, value } in samples {
             match self.0.iter_mut().find(|figure| figure.name == name) {
                 Some(figure) => figure.rounds.push(value),
@@ -141,10 +141,10 @@ impl Figures {
 
     /// A table for people: figures with a target first.
     pub(crate) fn table(&self) -> String {
-        let (aimed, told): (Vec<_>, Vec<_>) = self.0.iter().partition(|figure| figure.target.is_some());
-        let rows: Vec<[String; 4]> = aimed
+        let (targeted, untargeted): (Vec<_>, Vec<_>) = self.0.iter().partition(|figure| figure.target.is_some());
+        let rows: Vec<[String; 4]> = targeted
             .into_iter()
-            .chain(told)
+            .chain(untargeted)
             .map(|figure| {
                 [
                     figure.name.clone(),
@@ -173,7 +173,7 @@ impl Figures {
 
     /// The results for programs.
     pub(crate) fn report(&self, cores: usize) -> Report<'_> {
-        let line = |figure| Line { figure, median: Figure::median(figure), verdict: Figure::verdict(figure) };
+        let line = |figure| FigureLine { figure, median: Figure::median(figure), verdict: Figure::verdict(figure) };
         Report { cores, figures: self.0.iter().map(line).collect() }
     }
 }
@@ -186,10 +186,10 @@ mod tests {
     fn the_table_shows_medians_beside_their_targets() {
         let mut figures = Figures::default();
         for (ratio, memory) in [(0.4, 10.0), (0.9, 200.0), (0.6, 151.0)] {
-            figures.take(vec![
-                Sample::told("echo", 12_345.6, Unit::PerSecond),
-                Sample::aimed("throughput", ratio, Unit::Ratio, Target::AtLeast(0.5)),
-                Sample::aimed("memory", memory, Unit::Mebibytes, Target::AtMost(150.0)),
+            figures.add(vec![
+                Sample::untargeted("echo", 12_345.6, Unit::PerSecond),
+                Sample::with_target("throughput", ratio, Unit::Ratio, Target::AtLeast(0.5)),
+                Sample::with_target("memory", memory, Unit::Mebibytes, Target::AtMost(150.0)),
             ]);
         }
         let table = "\
@@ -205,7 +205,7 @@ echo          12346/s
     fn results_keep_every_round() {
         let mut figures = Figures::default();
         for value in [3.0, 1.0] {
-            figures.take(vec![Sample::aimed("start", value, Unit::Milliseconds, Target::AtMost(2.5))]);
+            figures.add(vec![Sample::with_target("start", value, Unit::Milliseconds, Target::AtMost(2.5))]);
         }
         let report = serde_json::to_value(figures.report(2)).expect("the report is valid JSON");
         let line = serde_json::json!({

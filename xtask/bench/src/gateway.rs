@@ -22,11 +22,11 @@ use crate::{
 };
 
 /// How often to check whether the gateway is up: a fraction of the times that are measured this way.
-const LOOK: Duration = Duration::from_millis(1);
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 /// When to give up.
-const GIVE_UP: Duration = Duration::from_mins(1);
+const READY_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long memory may settle before it is read.
-const REST: Duration = Duration::from_secs(2);
+const SETTLE_TIME: Duration = Duration::from_secs(2);
 
 /// A directory for a gateway's data and configuration; deleted on drop.
 pub(crate) struct Home {
@@ -93,7 +93,7 @@ impl Gateway {
     ///
     /// When the gateway exits, or is not ready within a minute.
     pub(crate) async fn ready(&mut self) -> Result<Duration> {
-        self.first(async |address| {
+        self.until(async |address| {
             let Ok(mut client) = Client::connect(address).await else { return false };
             client.get("/readyz").await.is_ok_and(|answer| answer.status == StatusCode::OK)
         })
@@ -106,7 +106,7 @@ impl Gateway {
     ///
     /// As [`Gateway::ready`].
     pub(crate) async fn first_answer(&mut self) -> Result<Duration> {
-        self.first(async |address| {
+        self.until(async |address| {
             let Ok(mut client) = Client::connect(address).await else { return false };
             client.post_turn(30, turn("first")).await.is_ok_and(|answer| answer.status == StatusCode::OK)
         })
@@ -119,7 +119,7 @@ impl Gateway {
     ///
     /// When the process has exited.
     pub(crate) async fn memory_at_rest(&mut self) -> Result<Memory> {
-        sleep(REST).await;
+        sleep(SETTLE_TIME).await;
         self.memory()
     }
 
@@ -129,7 +129,7 @@ impl Gateway {
     ///
     /// When the process has exited.
     pub(crate) fn memory(&mut self) -> Result<Memory> {
-        Memory::of(self.process.id().with_context(|| self.ended())?)
+        Memory::of(self.process.id().with_context(|| self.exit_message())?)
     }
 
     /// Kills the process with SIGKILL.
@@ -141,26 +141,26 @@ impl Gateway {
         self.process.kill().await.context("the gateway exited before it was killed")
     }
 
-    async fn first(&mut self, mut there: impl AsyncFnMut(SocketAddr) -> bool) -> Result<Duration> {
-        let mut look = interval(LOOK);
-        while self.started.elapsed() < GIVE_UP {
-            look.tick().await;
-            if there(self.address).await {
+    async fn until(&mut self, mut succeeds: impl AsyncFnMut(SocketAddr) -> bool) -> Result<Duration> {
+        let mut checks = interval(CHECK_INTERVAL);
+        while self.started.elapsed() < READY_TIMEOUT {
+            checks.tick().await;
+            if succeeds(self.address).await {
                 return Ok(self.started.elapsed());
             }
             if self.process.try_wait()?.is_some() {
-                bail!(self.ended());
+                bail!(self.exit_message());
             }
         }
-        bail!("the gateway was not ready within {} s; see {}", GIVE_UP.as_secs(), self.log.display());
+        bail!("the gateway was not ready within {} s; see {}", READY_TIMEOUT.as_secs(), self.log.display());
     }
 
-    fn ended(&self) -> String {
+    fn exit_message(&self) -> String {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<_> = log.lines().collect();
         match lines[lines.len().saturating_sub(10)..].join("\n") {
-            words if words.is_empty() => "the gateway exited without output".to_owned(),
-            words => format!("the gateway exited; its last output:\n{words}"),
+            output if output.is_empty() => "the gateway exited without output".to_owned(),
+            output => format!("the gateway exited; its last output:\n{output}"),
         }
     }
 }

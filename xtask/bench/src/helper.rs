@@ -26,7 +26,7 @@ impl Helper {
     ///
     /// When it does not start.
     pub(crate) async fn start(server: &Server) -> Result<Self> {
-        let mut command = itself()?;
+        let mut command = own_command()?;
         command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped());
         match server {
             Server::Agent { stall: false } => command.arg("agent"),
@@ -42,9 +42,9 @@ impl Helper {
             }
         };
         let mut process = command.spawn().with_context(|| format!("cannot start {server:?}"))?;
-        let said = process.stdout.take().context("a server has no output")?;
+        let output = process.stdout.take().context("a server has no output")?;
         let mut line = String::new();
-        BufReader::new(said).read_line(&mut line).await?;
+        BufReader::new(output).read_line(&mut line).await?;
         let address = line.trim().parse().with_context(|| format!("{server:?} did not print its address"))?;
         Ok(Self { address, _process: process })
     }
@@ -61,7 +61,7 @@ impl Helper {
 ///
 /// When the server fails under the load.
 pub(crate) async fn load(plan: &Plan) -> Result<Report> {
-    let mut command = itself()?;
+    let mut command = own_command()?;
     command.arg("load");
     let options = [
         ("--server", Some(plan.server.to_string())),
@@ -85,7 +85,7 @@ pub(crate) async fn load(plan: &Plan) -> Result<Report> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-fn itself() -> Result<Command> {
+fn own_command() -> Result<Command> {
     let mut command = Command::new(env::current_exe()?);
     command.kill_on_drop(true);
     Ok(command)

@@ -66,26 +66,26 @@ pub(crate) struct Report {
 }
 
 /// The time limit of a load with a fixed number of requests.
-const AT_MOST: Duration = Duration::from_mins(20);
+const MAX_LENGTH: Duration = Duration::from_mins(20);
 
-struct Course {
+struct LoadRun {
     plan: Plan,
     bodies: Vec<Bytes>,
     /// Counts the requests. Limits them when [`Plan::requests`] is set.
-    asked: AtomicU64,
+    request_count: AtomicU64,
     measured_from: Instant,
     until: Instant,
 }
 
-impl Course {
+impl LoadRun {
     /// The next request body of a caller; `None` when the load is over.
     fn next(&self, caller: usize) -> Result<Option<Bytes>> {
         let now = Instant::now();
         if self.plan.requests.is_none() && now >= self.until {
             return Ok(None);
         }
-        ensure!(now < self.until, "the load was not done after {} s", AT_MOST.as_secs());
-        let number = self.asked.fetch_add(1, Ordering::Relaxed);
+        ensure!(now < self.until, "the load was not done after {} s", MAX_LENGTH.as_secs());
+        let number = self.request_count.fetch_add(1, Ordering::Relaxed);
         if self.plan.requests.is_some_and(|requests| number >= requests) {
             return Ok(None);
         }
@@ -117,12 +117,12 @@ async fn generate(plan: Plan) -> Result<Report> {
         conversations => (0..conversations).map(|n| turn(&format!("conversation-{n}"))).collect(),
     };
     let measured_from = Instant::now() + Duration::from_millis(plan.warm_up_ms);
-    let until = measured_from + plan.length_ms.map_or(AT_MOST, Duration::from_millis);
-    let course = Arc::new(Course { plan, bodies, asked: AtomicU64::new(0), measured_from, until });
+    let until = measured_from + plan.length_ms.map_or(MAX_LENGTH, Duration::from_millis);
+    let run = Arc::new(LoadRun { plan, bodies, request_count: AtomicU64::new(0), measured_from, until });
 
     let mut callers = JoinSet::new();
     for (caller, client) in clients.into_iter().enumerate() {
-        callers.spawn(call(Arc::clone(&course), caller, client));
+        callers.spawn(call(Arc::clone(&run), caller, client));
     }
     let (mut latencies, mut last) = (histogram()?, Bytes::new());
     while let Some(done) = callers.join_next().await {
@@ -130,7 +130,7 @@ async fn generate(plan: Plan) -> Result<Report> {
         latencies.add(own)?;
         last = own_last;
     }
-    let seconds = match course.plan.length_ms {
+    let seconds = match run.plan.length_ms {
         Some(_) => until - measured_from,
         None => measured_from.elapsed(),
     }
@@ -139,17 +139,17 @@ async fn generate(plan: Plan) -> Result<Report> {
 }
 
 /// Runs one caller. Returns its latencies in microseconds and its last response body.
-async fn call(course: Arc<Course>, caller: usize, mut client: Client) -> Result<(Histogram<u64>, Bytes)> {
+async fn call(run: Arc<LoadRun>, caller: usize, mut client: Client) -> Result<(Histogram<u64>, Bytes)> {
     let (mut latencies, mut last) = (histogram()?, Bytes::new());
-    while let Some(body) = course.next(caller)? {
-        let asked = Instant::now();
-        let answer = client.post_turn(course.plan.wait, body).await?;
-        let answered = Instant::now();
-        if answer.status != course.plan.expect {
-            bail!("got {} instead of {}: {}", answer.status, course.plan.expect, String::from_utf8_lossy(&answer.body));
+    while let Some(body) = run.next(caller)? {
+        let sent_at = Instant::now();
+        let answer = client.post_turn(run.plan.wait, body).await?;
+        let answered_at = Instant::now();
+        if answer.status != run.plan.expect {
+            bail!("got {} instead of {}: {}", answer.status, run.plan.expect, String::from_utf8_lossy(&answer.body));
         }
-        if asked >= course.measured_from && (course.plan.requests.is_some() || answered <= course.until) {
-            latencies.saturating_record(u64::try_from((answered - asked).as_micros())?);
+        if sent_at >= run.measured_from && (run.plan.requests.is_some() || answered_at <= run.until) {
+            latencies.saturating_record(u64::try_from((answered_at - sent_at).as_micros())?);
         }
         last = answer.body;
     }

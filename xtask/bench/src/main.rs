@@ -75,12 +75,12 @@ struct Run {
 }
 
 fn main() -> ExitCode {
-    let done = match Arguments::parse().command {
-        Command::Run(run) => cores::share(run.cores).and_then(|cores| block_on(run_all(&run, cores))),
+    let result = match Arguments::parse().command {
+        Command::Run(run) => cores::restrict_to(run.cores).and_then(|cores| block_on(run_all(&run, cores))),
         Command::Serve(arguments) => block_on(serve::run(arguments)),
         Command::Load(plan) => block_on(load::run(plan)),
     };
-    match done {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -107,7 +107,7 @@ async fn run_all(run: &Run, cores: usize) -> Result<()> {
         for measurement in Measurement::chosen(run.measurement) {
             let started = Instant::now();
             let samples = measurement.round(&bench).await.with_context(|| format!("cannot measure `{measurement}`"))?;
-            figures.take(samples);
+            figures.add(samples);
             eprintln!("round {round}/{}: {measurement} took {:.0} s", run.rounds, started.elapsed().as_secs_f64());
         }
     }

@@ -74,18 +74,18 @@ pub(crate) enum Server {
 
 /// The request body of the hooks of echo and proxy.
 #[derive(Deserialize)]
-struct Turn {
+struct HookRequest {
     message: String,
 }
 
 /// The response body: the fields that a caller of the real gateway reads.
 #[derive(Serialize)]
-struct Answered {
+struct HookAnswer {
     status: &'static str,
     reply: String,
 }
 
-impl Answered {
+impl HookAnswer {
     const fn with(reply: String) -> Self {
         Self { status: "answered", reply }
     }
@@ -105,17 +105,17 @@ pub(crate) async fn run(arguments: Arguments) -> Result<()> {
         Server::DiscordBot { api, gateway, token } => discord_bot::router(api, gateway, token)?,
         Server::MatrixBot { homeserver, user, token } => matrix_bot::router(&homeserver, user, token)?,
     };
-    let (ended, end) = oneshot::channel();
+    let (input_closed, is_input_closed) = oneshot::channel();
     std::thread::spawn(move || {
         // Only the end of the input matters, not its content or an error.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
-        let _ = ended.send(());
+        let _ = input_closed.send(());
     });
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     println!("{}", listener.local_addr()?);
     tokio::select! {
         served = async { axum::serve(tcp_nodelay(listener), router).await } => served?,
-        _ = end => {}
+        _ = is_input_closed => {}
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use super::{Found, Places, debian};
+use super::{InstallPaths, StepResult, debian};
 
 const DEBIAN: &str = "/usr/bin/chromium";
 /// The font is for the emoji on the pages: without it, screenshots show boxes.
@@ -19,21 +19,21 @@ pub(super) fn path() -> PathBuf {
     chosen().unwrap_or_else(|| DEBIAN.into())
 }
 
-pub(super) fn install(_: &Places) -> Result<Found> {
+pub(super) fn install(_: &InstallPaths) -> Result<StepResult> {
     if let Some(chosen) = chosen() {
         if !chosen.is_file() {
             bail!("CHROMIUM is {}, but there is no such file", chosen.display());
         }
-        return Ok(Found::Present);
+        return Ok(StepResult::Present);
     }
     if Path::new(DEBIAN).is_file() {
-        return Ok(Found::Present);
+        return Ok(StepResult::Present);
     }
     debian::install(&PACKAGES).with_context(|| format!("{DEBIAN} is missing: {BY_HAND}"))?;
     if !Path::new(DEBIAN).is_file() {
         bail!("this system's chromium package does not contain {DEBIAN}: {BY_HAND}");
     }
-    Ok(Found::Installed)
+    Ok(StepResult::Installed)
 }
 
 fn chosen() -> Option<PathBuf> {

@@ -7,20 +7,20 @@ use std::{
 
 use anyhow::{Result, bail};
 
-use super::{Found, Places, debian};
+use super::{InstallPaths, StepResult, debian};
 
 /// The path of the library after [`install`].
 pub(super) fn path() -> PathBuf {
     Path::new("/usr/lib").join(format!("{ARCH}-linux-gnu/faketime/libfaketimeMT.so.1"))
 }
 
-pub(super) fn install(_: &Places) -> Result<Found> {
+pub(super) fn install(_: &InstallPaths) -> Result<StepResult> {
     if path().is_file() {
-        return Ok(Found::Present);
+        return Ok(StepResult::Present);
     }
     debian::install(&["libfaketime"])?;
     if !path().is_file() {
         bail!("this system's package libfaketime does not contain {}", path().display());
     }
-    Ok(Found::Installed)
+    Ok(StepResult::Installed)
 }

@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use super::{Found, Places, debian, stamp::Stamp};
+use super::{InstallPaths, StepResult, debian, stamp::Stamp};
 use crate::process;
 
 /// Files of pinned packages, relative to `tests`. Files of one environment must pin the same versions.
@@ -26,27 +26,27 @@ pub(super) fn path(installed: &Path) -> PathBuf {
 }
 
 /// The path of the Python with the judges' packages, after [`install_judges`].
-pub(super) fn judges(installed: &Path) -> PathBuf {
+pub(super) fn judges_path(installed: &Path) -> PathBuf {
     python(&installed.join("judges"))
 }
 
-pub(super) fn install(places: &Places) -> Result<Found> {
-    install_into(places, "python", &FOR_TESTS)
+pub(super) fn install(paths: &InstallPaths) -> Result<StepResult> {
+    install_into(paths, "python", &FOR_TESTS)
 }
 
-pub(super) fn install_judges(places: &Places) -> Result<Found> {
-    install_into(places, "judges", &FOR_JUDGES)
+pub(super) fn install_judges(paths: &InstallPaths) -> Result<StepResult> {
+    install_into(paths, "judges", &FOR_JUDGES)
 }
 
-fn install_into(places: &Places, name: &str, pinned: &[&str]) -> Result<Found> {
+fn install_into(paths: &InstallPaths, name: &str, pinned: &[&str]) -> Result<StepResult> {
     let version = version()?;
-    let pinned: Vec<_> = pinned.iter().map(|file| places.tests.join(file)).collect();
+    let pinned: Vec<_> = pinned.iter().map(|file| paths.tests.join(file)).collect();
     let inputs: Vec<_> = pinned.iter().map(PathBuf::as_path).collect();
-    let environment = places.installed.join(name);
+    let environment = paths.installed.join(name);
     let python = python(&environment);
-    let stamp = Stamp::new(places.installed.join(format!("{name}.stamp")), &inputs, &version)?;
+    let stamp = Stamp::new(paths.installed.join(format!("{name}.stamp")), &inputs, &version)?;
     if stamp.matches() && python.is_file() {
-        return Ok(Found::Present);
+        return Ok(StepResult::Present);
     }
 
     stamp.clear()?;
@@ -55,7 +55,7 @@ fn install_into(places: &Places, name: &str, pinned: &[&str]) -> Result<Found> {
     // pip installed only what is pinned, so check that no dependency is missing.
     process::quiet(Command::new(&python).args(["-m", "pip", "check", "--disable-pip-version-check"]))?;
     stamp.write()?;
-    Ok(Found::Installed)
+    Ok(StepResult::Installed)
 }
 
 /// The version that this machine's Python reports. Ensures that it is new enough and can create environments.

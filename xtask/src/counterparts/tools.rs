@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::{Found, Places, python, stamp::Stamp};
+use super::{InstallPaths, StepResult, python, stamp::Stamp};
 use crate::process;
 
 const HOW_TO_GET: &str = "install it with `cargo install --locked` into a folder of PATH";
@@ -20,29 +20,29 @@ fn environment(installed: &Path) -> PathBuf {
     installed.join("tools")
 }
 
-pub(super) fn nextest(places: &Places) -> Result<Found> {
-    install(places, "cargo-nextest")
+pub(super) fn nextest(paths: &InstallPaths) -> Result<StepResult> {
+    install(paths, "cargo-nextest")
 }
 
-pub(super) fn deny(places: &Places) -> Result<Found> {
-    install(places, "cargo-deny")
+pub(super) fn deny(paths: &InstallPaths) -> Result<StepResult> {
+    install(paths, "cargo-deny")
 }
 
 /// Installs all pinned commands, unless `name` is in `PATH`.
-fn install(places: &Places, name: &str) -> Result<Found> {
+fn install(paths: &InstallPaths, name: &str) -> Result<StepResult> {
     if process::exists(name)? {
-        return Ok(Found::Present);
+        return Ok(StepResult::Present);
     }
-    let (environment, pinned) = (environment(&places.installed), &places.tools);
+    let (environment, pinned) = (environment(&paths.installed), &paths.tools);
     let version = python::version()?;
-    let stamp = Stamp::new(places.installed.join("tools.stamp"), &[pinned], &version)?;
+    let stamp = Stamp::new(paths.installed.join("tools.stamp"), &[pinned], &version)?;
     if stamp.matches() && environment.join("bin").join(name).is_file() {
-        return Ok(Found::Present);
+        return Ok(StepResult::Present);
     }
     stamp.clear()?;
     python::make_environment(&environment)?;
     python::pip_install(&environment, &[pinned])
         .with_context(|| format!("{name} cannot be installed: {HOW_TO_GET}"))?;
     stamp.write()?;
-    Ok(Found::Installed)
+    Ok(StepResult::Installed)
 }

@@ -13,21 +13,21 @@ use syn::{
 };
 
 /// A path from the crate's root: `["outbox", "lanes", "Lanes"]`.
-type Names = Vec<String>;
+type ModulePath = Vec<String>;
 
 /// The non-test modules of a crate, by path; the path of the root is empty.
-pub(super) struct Modules(BTreeMap<Names, Module>);
+pub(super) struct Modules(BTreeMap<ModulePath, Module>);
 
 /// What a module's file declares and uses.
 #[derive(Default)]
 struct Module {
     children: BTreeSet<String>,
     /// The source of each imported name, as a path from the crate's root.
-    imports: BTreeMap<String, Names>,
+    imports: BTreeMap<String, ModulePath>,
     /// The imported names that are re-exported.
-    passed_on: BTreeSet<String>,
+    re_exported: BTreeSet<String>,
     /// All used items, as paths from the crate's root.
-    used: BTreeSet<Names>,
+    used: BTreeSet<ModulePath>,
 }
 
 /// A use of an item of another module.
@@ -58,7 +58,7 @@ impl Modules {
         let mut references = BTreeSet::new();
         for (from, module) in &self.0 {
             for used in &module.used {
-                let Some((owner, what, through)) = self.owner(used, None, 0) else { continue };
+                let Some((owner, what, through)) = self.resolve(used, None, 0) else { continue };
                 if owner != *from {
                     let through = through.filter(|through| through != from).map(|through| through.join("::"));
                     let through = through.map(|through| if through.is_empty() { "lib.rs".to_owned() } else { through });
@@ -71,43 +71,48 @@ impl Modules {
 
     /// Resolves a path to the module that defines the item, the item's name, and the module that re-exports it. `None` if
     /// the path names a module or an item of another crate.
-    fn owner(&self, path: &[String], through: Option<Names>, depth: usize) -> Option<(Names, String, Option<Names>)> {
+    fn resolve(
+        &self,
+        path: &[String],
+        through: Option<ModulePath>,
+        depth: usize,
+    ) -> Option<(ModulePath, String, Option<ModulePath>)> {
         let length = (0..=path.len()).rev().find(|length| self.0.contains_key(&path[..*length]))?;
         let (module, rest) = (&path[..length], &path[length..]);
         let name = rest.first()?;
         match self.0[module].imports.get(name) {
-            Some(source) if depth < 8 && self.0[module].passed_on.contains(name) => {
-                let source: Names = source.iter().chain(&rest[1..]).cloned().collect();
-                self.owner(&source, through.or_else(|| Some(module.to_vec())), depth + 1)
+            Some(source) if depth < 8 && self.0[module].re_exported.contains(name) => {
+                let source: ModulePath = source.iter().chain(&rest[1..]).cloned().collect();
+                self.resolve(&source, through.or_else(|| Some(module.to_vec())), depth + 1)
             }
             _ => Some((module.to_vec(), name.clone(), through)),
         }
     }
 }
 
-fn read(file: &Path, folder: &Path, path: &[String], modules: &mut BTreeMap<Names, Module>) -> Result<()> {
+fn read(file: &Path, folder: &Path, path: &[String], modules: &mut BTreeMap<ModulePath, Module>) -> Result<()> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let parsed = syn::parse_file(&text).with_context(|| format!("cannot parse {}", file.display()))?;
     let mut reader = Reader { path, module: Module::default(), files: Vec::new() };
     reader.visit_file(&parsed);
     let Reader { mut module, files, .. } = reader;
     // Resolves a path that begins with an imported name or a child module.
-    let leads_on = |used: &Names| match module.imports.get(&used[0]) {
+    let resolve_relative = |used: &ModulePath| match module.imports.get(&used[0]) {
         Some(source) => source.iter().chain(&used[1..]).cloned().collect(),
         None if module.children.contains(&used[0]) => path.iter().chain(used).cloned().collect(),
         None => Vec::new(),
     };
-    let (absolute, relative): (BTreeSet<Names>, BTreeSet<Names>) =
+    let (absolute, relative): (BTreeSet<ModulePath>, BTreeSet<ModulePath>) =
         std::mem::take(&mut module.used).into_iter().partition(|used| used[0].is_empty());
     let absolute = absolute.into_iter().map(|used| used[1..].to_vec());
-    let used = absolute.chain(relative.iter().map(leads_on)).filter(|used| !used.is_empty()).collect();
+    let used = absolute.chain(relative.iter().map(resolve_relative)).filter(|used| !used.is_empty()).collect();
     module.used = used;
     modules.insert(path.to_vec(), module);
-    for (name, given) in files {
+    for (name, path_attribute) in files {
         let inner = folder.join(&name);
         let candidates = [folder.join(format!("{name}.rs")), inner.join("mod.rs")];
         let file: Option<PathBuf> =
-            given.map(|given| folder.join(given)).or_else(|| candidates.into_iter().find(|file| file.exists()));
+            path_attribute.map(|path| folder.join(path)).or_else(|| candidates.into_iter().find(|file| file.exists()));
         let file = file.with_context(|| format!("the module {name} has no file in {}", folder.display()))?;
         read(&file, &inner, &[path, &[name]].concat(), modules)?;
     }
@@ -124,8 +129,8 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// Converts a path to one from the crate's root; `None` if it does not begin with `crate`, `self` or `super`.
-    fn absolute(&self, path: &[String]) -> Option<Names> {
-        let mut base: Names = match path.first()?.as_str() {
+    fn absolute(&self, path: &[String]) -> Option<ModulePath> {
+        let mut base: ModulePath = match path.first()?.as_str() {
             "crate" => Vec::new(),
             "self" => self.path.to_vec(),
             "super" => self.path[..self.path.len().saturating_sub(1)].to_vec(),
@@ -140,30 +145,34 @@ impl Reader<'_> {
         Some(base.into_iter().chain(rest.iter().cloned()).collect())
     }
 
-    fn import(&mut self, tree: &UseTree, before: &[String], is_passed_on: bool) {
-        let with = |name: String| before.iter().cloned().chain([name]).collect::<Names>();
+    fn add_use_tree(&mut self, tree: &UseTree, before: &[String], is_re_exported: bool) {
+        let with = |name: String| before.iter().cloned().chain([name]).collect::<ModulePath>();
         match tree {
-            UseTree::Path(path) => self.import(&path.tree, &with(path.ident.to_string()), is_passed_on),
-            UseTree::Group(group) => group.items.iter().for_each(|tree| self.import(tree, before, is_passed_on)),
-            UseTree::Name(name) if name.ident == "self" => self.imported(before, before.last().cloned(), is_passed_on),
+            UseTree::Path(path) => self.add_use_tree(&path.tree, &with(path.ident.to_string()), is_re_exported),
+            UseTree::Group(group) => {
+                group.items.iter().for_each(|tree| self.add_use_tree(tree, before, is_re_exported))
+            }
+            UseTree::Name(name) if name.ident == "self" => {
+                self.add_import(before, before.last().cloned(), is_re_exported)
+            }
             UseTree::Name(name) => {
-                self.imported(&with(name.ident.to_string()), Some(name.ident.to_string()), is_passed_on);
+                self.add_import(&with(name.ident.to_string()), Some(name.ident.to_string()), is_re_exported);
             }
             UseTree::Rename(rename) => {
-                self.imported(&with(rename.ident.to_string()), Some(rename.rename.to_string()), is_passed_on);
+                self.add_import(&with(rename.ident.to_string()), Some(rename.rename.to_string()), is_re_exported);
             }
             UseTree::Glob(_) => {}
         }
     }
 
-    fn imported(&mut self, source: &[String], name: Option<String>, is_passed_on: bool) {
+    fn add_import(&mut self, source: &[String], name: Option<String>, is_re_exported: bool) {
         let is_child = source.first().is_some_and(|first| self.module.children.contains(first));
         let here = || self.path.iter().chain(source).cloned().collect();
         let Some(source) = self.absolute(source).or_else(|| is_child.then(here)) else { return };
         self.module.used.insert([String::new()].into_iter().chain(source.clone()).collect());
         if let Some(name) = name {
-            if is_passed_on {
-                self.module.passed_on.insert(name.clone());
+            if is_re_exported {
+                self.module.re_exported.insert(name.clone());
             }
             self.module.imports.insert(name, source);
         }
@@ -185,14 +194,14 @@ impl<'ast> Visit<'ast> for Reader<'_> {
             return;
         }
         if module.content.is_none() {
-            self.files.push((module.ident.to_string(), file_of(&module.attrs)));
+            self.files.push((module.ident.to_string(), path_attribute(&module.attrs)));
         }
         visit::visit_item_mod(self, module);
     }
 
     fn visit_item_use(&mut self, item: &'ast syn::ItemUse) {
         if !is_test(&item.attrs) {
-            self.import(&item.tree, &[], !matches!(item.vis, Visibility::Inherited));
+            self.add_use_tree(&item.tree, &[], !matches!(item.vis, Visibility::Inherited));
         }
     }
 
@@ -203,7 +212,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        let names: Names = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
+        let names: ModulePath = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
         let used = match self.absolute(&names) {
             Some(absolute) => [String::new()].into_iter().chain(absolute).collect(),
             None => names,
@@ -225,7 +234,7 @@ fn is_test(attributes: &[Attribute]) -> bool {
 }
 
 /// The file that `#[path = "…"]` names.
-fn file_of(attributes: &[Attribute]) -> Option<String> {
+fn path_attribute(attributes: &[Attribute]) -> Option<String> {
     attributes.iter().filter(|attribute| attribute.path().is_ident("path")).find_map(|attribute| {
         match &attribute.meta {
             syn::Meta::NameValue(syn::MetaNameValue { value: syn::Expr::Lit(literal), .. }) => match &literal.lit {

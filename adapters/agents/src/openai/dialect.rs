@@ -34,7 +34,7 @@ impl Dialect {
     }
 
     /// The dialect without the part that the server refused with `message`. `None` if the message is about something else.
-    fn after(self, message: &str) -> Option<Self> {
+    fn without_refused(self, message: &str) -> Option<Self> {
         let message = message.to_ascii_lowercase();
         let left = if message.contains("stream_options") {
             Self { stream_options: false, ..self }
@@ -73,16 +73,16 @@ fn refuses_images(message: &str) -> bool {
 
 /// The dialect of a server, as learned so far.
 #[derive(Debug, Default)]
-pub(super) struct Learned(Mutex<Dialect>);
+pub(super) struct LearnedDialect(Mutex<Dialect>);
 
-impl Learned {
+impl LearnedDialect {
     pub(super) fn get(&self) -> Dialect {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Learns from the refusal of a request in dialect `spoken`. Returns the dialect for a retry, if that was the reason.
     pub(super) fn refused(&self, spoken: Dialect, message: &str) -> Option<Dialect> {
-        let left = spoken.after(message)?;
+        let left = spoken.without_refused(message)?;
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *known = known.and(left);
         Some(*known)
@@ -115,7 +115,7 @@ mod tests {
     #[case("image input is not supported - hint: you may need to provide the mmproj", Dialect { images: false, ..ALL })]
     #[case("messages.1.content: Input should be a valid string", Dialect { images: false, ..ALL })]
     fn what_a_server_refuses_is_left_out_from_then_on(#[case] message: &str, #[case] left: Dialect) {
-        let learned = Learned::default();
+        let learned = LearnedDialect::default();
         assert_eq!(learned.refused(learned.get(), message), Some(left));
         assert_eq!(learned.get(), left);
         assert_eq!(learned.refused(left, message), None, "it was already left out");
@@ -127,7 +127,7 @@ mod tests {
     #[case("Invalid 'messages[3].tool_call_id'")]
     #[case("Invalid image data")]
     fn another_refusal_teaches_nothing(#[case] message: &str) {
-        let learned = Learned::default();
+        let learned = LearnedDialect::default();
         assert_eq!(learned.refused(ALL, message), None);
         assert_eq!(learned.get(), ALL);
     }

@@ -13,21 +13,21 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
     OpenAi,
-    stream::{Answer, LARGEST_ANSWER, Step, Unreadable, said_by},
+    stream::{Answer, AnswerError, AnswerUpdate, MAX_ANSWER, error_message},
 };
 
 /// The largest event of a stream, and the largest unstreamed answer, in bytes: room for a whole answer, JSON-escaped.
-const LARGEST_EVENT: usize = 2 * LARGEST_ANSWER;
+const MAX_EVENT: usize = 2 * MAX_ANSWER;
 
 /// How much of an error's body is read, in bytes, and for how long.
-const LARGEST_ERROR: usize = 16 * 1024;
+const MAX_ERROR_BODY: usize = 16 * 1024;
 const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How many characters of a server's error message are kept.
-const LONGEST_DETAIL: usize = 300;
+const MAX_DETAIL: usize = 300;
 
 /// The longest `Retry-After` that is waited for.
-const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(5);
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// How long to wait for the usage after the end of the answer.
 const USAGE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -72,13 +72,13 @@ impl<'a> Report<'a> {
         self.events.text(text).await;
     }
 
-    async fn step(&mut self, step: Step) {
-        if step.anew {
+    async fn update(&mut self, update: AnswerUpdate) {
+        if update.replaces_shown {
             self.text.clear();
             self.events.rewrite(self.before.as_str()).await;
         }
-        self.text(step.show).await;
-        if let Some(usage) = step.usage {
+        self.text(update.show).await;
+        if let Some(usage) = update.usage {
             self.current = usage;
             let input_tokens = self.earlier.input_tokens.saturating_add(usage.input_tokens);
             let output_tokens = self.earlier.output_tokens.saturating_add(usage.output_tokens);
@@ -89,11 +89,11 @@ impl<'a> Report<'a> {
 
 /// Why a request has no answer.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum ExchangeError {
     /// No response arrived.
     Unreachable(String),
     /// The response has an error status.
-    Refused { status: StatusCode, said: String, retry_after: Option<Duration> },
+    Refused { status: StatusCode, message: String, retry_after: Option<Duration> },
     /// The answer itself reports a failure.
     Failed(String),
     /// The answer ended before it was finished.
@@ -104,7 +104,7 @@ pub(super) enum Trouble {
     Broken(String),
 }
 
-impl Trouble {
+impl ExchangeError {
     /// The label in metrics.
     pub(super) const fn as_str(&self) -> &'static str {
         match self {
@@ -123,7 +123,7 @@ impl Trouble {
             Self::Unreachable(_) | Self::Failed(_) | Self::Cut(_) => Some(usual),
             Self::Refused { status, retry_after, .. } if is_passing(*status) => {
                 let pause = retry_after.unwrap_or(usual);
-                (pause <= LONGEST_RETRY_AFTER).then_some(pause)
+                (pause <= MAX_RETRY_AFTER).then_some(pause)
             }
             Self::Refused { .. } | Self::Stalled(_) | Self::Broken(_) => None,
         }
@@ -134,7 +134,7 @@ impl Trouble {
         let after = if shown == 0 { String::new() } else { format!(" after {shown} characters") };
         match self {
             Self::Unreachable(why) => AgentError::Unreachable(why),
-            Self::Refused { status, said, .. } => AgentError::Failed(format!("{status}: {said}")),
+            Self::Refused { status, message, .. } => AgentError::Failed(format!("{status}: {message}")),
             Self::Failed(why) => AgentError::Failed(format!("{why}{after}")),
             Self::Cut(why) if shown == 0 => {
                 AgentError::Broken(format!("the stream was cut off before any text: {why}"))
@@ -146,11 +146,11 @@ impl Trouble {
     }
 }
 
-impl From<Unreadable> for Trouble {
-    fn from(unreadable: Unreadable) -> Self {
-        match unreadable {
-            Unreadable::Failed(why) => Self::Failed(why),
-            Unreadable::Broken(why) => Self::Broken(why),
+impl From<AnswerError> for ExchangeError {
+    fn from(error: AnswerError) -> Self {
+        match error {
+            AnswerError::Failed(why) => Self::Failed(why),
+            AnswerError::Broken(why) => Self::Broken(why),
         }
     }
 }
@@ -168,15 +168,15 @@ impl OpenAi {
         turn: &AgentTurn,
         answer: &mut Answer,
         report: &mut Report<'_>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ExchangeError> {
         let sent = Instant::now();
         let first = self.settings.first_token_timeout;
         let response = match timeout_at(sent + first, self.post(body, turn).send()).await {
-            Err(_) => return Err(Trouble::Stalled(format!("no response for {first:?}"))),
+            Err(_) => return Err(ExchangeError::Stalled(format!("no response for {first:?}"))),
             Ok(Err(error)) if error.is_timeout() && !error.is_connect() => {
-                return Err(Trouble::Stalled(self.told(&chain(error))));
+                return Err(ExchangeError::Stalled(self.error_detail(&chain(error))));
             }
-            Ok(Err(error)) => return Err(Trouble::Unreachable(self.told(&chain(error)))),
+            Ok(Err(error)) => return Err(ExchangeError::Unreachable(self.error_detail(&chain(error)))),
             Ok(Ok(response)) => response,
         };
         if !response.status().is_success() {
@@ -187,9 +187,9 @@ impl OpenAi {
         } else {
             self.read_stream(response, sent, answer, report).await
         };
-        read.map_err(|trouble| match trouble {
-            Trouble::Failed(why) => Trouble::Failed(self.told(&why)),
-            Trouble::Broken(why) => Trouble::Broken(self.told(&why)),
+        read.map_err(|error| match error {
+            ExchangeError::Failed(why) => ExchangeError::Failed(self.error_detail(&why)),
+            ExchangeError::Broken(why) => ExchangeError::Broken(self.error_detail(&why)),
             other => other,
         })?;
         report.text(answer.end()).await;
@@ -219,12 +219,12 @@ impl OpenAi {
         sent: Instant,
         answer: &mut Answer,
         report: &mut Report<'_>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ExchangeError> {
         let mut framing = Framing::default();
         let bytes = response.bytes_stream().map(move |chunk| {
-            let chunk = chunk.map_err(|error| Trouble::Cut(chain(error)))?;
-            let skip = framing.take(&chunk)?;
-            Ok::<_, Trouble>(chunk.slice(skip..))
+            let chunk = chunk.map_err(|error| ExchangeError::Cut(chain(error)))?;
+            let skip = framing.skip_mark(&chunk)?;
+            Ok::<_, ExchangeError>(chunk.slice(skip..))
         });
         let mut events = pin!(bytes.eventsource());
 
@@ -236,24 +236,24 @@ impl OpenAi {
                 Ok(Some(Ok(event))) => event,
                 // Only the usage can still be missing.
                 Err(_) | Ok(Some(Err(_)) | None) if answer.is_finished() => return Ok(()),
-                Err(_) => return Err(Trouble::Stalled(format!("no data for {:?}", patience.1))),
+                Err(_) => return Err(ExchangeError::Stalled(format!("no data for {:?}", patience.1))),
                 Ok(None) if answer.is_empty() => return Ok(()),
-                Ok(None) => return Err(Trouble::Cut("the stream has no end marker".to_owned())),
-                Ok(Some(Err(EventStreamError::Transport(trouble)))) => return Err(trouble),
-                Ok(Some(Err(EventStreamError::Utf8(_)))) => return Err(Trouble::Broken("not UTF-8".to_owned())),
+                Ok(None) => return Err(ExchangeError::Cut("the stream has no end marker".to_owned())),
+                Ok(Some(Err(EventStreamError::Transport(error)))) => return Err(error),
+                Ok(Some(Err(EventStreamError::Utf8(_)))) => return Err(ExchangeError::Broken("not UTF-8".to_owned())),
                 Ok(Some(Err(EventStreamError::Parser(_)))) => {
-                    return Err(Trouble::Broken("not an event stream".to_owned()));
+                    return Err(ExchangeError::Broken("not an event stream".to_owned()));
                 }
             };
-            let step = answer.event(&event.data)?;
-            if step.progress {
+            let update = answer.event(&event.data)?;
+            if update.progress {
                 if !std::mem::replace(&mut begun, true) {
                     self.record_first_token(sent);
                 }
                 let limit = if answer.is_finished() { idle.min(USAGE_TIMEOUT) } else { idle };
                 patience = (Instant::now() + limit, limit);
             }
-            report.step(step).await;
+            report.update(update).await;
         }
         // Data after the last event is ignored.
         let _ = timeout(END_TIMEOUT, events.next()).await;
@@ -267,45 +267,45 @@ impl OpenAi {
         sent: Instant,
         answer: &mut Answer,
         report: &mut Report<'_>,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ExchangeError> {
         let first = self.settings.first_token_timeout;
-        let body = match timeout_at(sent + first, read_body(&mut response, LARGEST_EVENT + 1)).await {
-            Err(_) => return Err(Trouble::Stalled(format!("no answer for {first:?}"))),
-            Ok(Err(error)) => return Err(Trouble::Cut(chain(error))),
-            Ok(Ok(body)) if body.len() > LARGEST_EVENT => return Err(TooLarge.into()),
-            Ok(Ok(body)) => String::from_utf8(body).map_err(|_| Trouble::Broken("not UTF-8".to_owned()))?,
+        let body = match timeout_at(sent + first, read_body(&mut response, MAX_EVENT + 1)).await {
+            Err(_) => return Err(ExchangeError::Stalled(format!("no answer for {first:?}"))),
+            Ok(Err(error)) => return Err(ExchangeError::Cut(chain(error))),
+            Ok(Ok(body)) if body.len() > MAX_EVENT => return Err(TooLarge.into()),
+            Ok(Ok(body)) => String::from_utf8(body).map_err(|_| ExchangeError::Broken("not UTF-8".to_owned()))?,
         };
         if body.trim().is_empty() {
             return Ok(());
         }
-        let step = answer.whole(&body)?;
+        let update = answer.whole(&body)?;
         self.record_first_token(sent);
-        report.step(step).await;
+        report.update(update).await;
         Ok(())
     }
 
-    async fn refusal(&self, mut response: Response) -> Trouble {
+    async fn refusal(&self, mut response: Response) -> ExchangeError {
         let status = response.status();
         let retry_after = response
             .headers()
             .get(RETRY_AFTER)
             .and_then(|value| value.to_str().ok()?.trim().parse().ok())
             .map(Duration::from_secs);
-        let body = timeout(ERROR_TIMEOUT, read_body(&mut response, LARGEST_ERROR)).await;
+        let body = timeout(ERROR_TIMEOUT, read_body(&mut response, MAX_ERROR_BODY)).await;
         let body = body.ok().and_then(Result::ok).unwrap_or_default();
-        let said = serde_json::from_slice(&body).ok().and_then(|body| said_by(&body));
-        let said = said.unwrap_or_else(|| String::from_utf8_lossy(&body).into_owned());
-        Trouble::Refused { status, said: self.told(&said), retry_after }
+        let message = serde_json::from_slice(&body).ok().and_then(|body| error_message(&body));
+        let message = message.unwrap_or_else(|| String::from_utf8_lossy(&body).into_owned());
+        ExchangeError::Refused { status, message: self.error_detail(&message), retry_after }
     }
 
     /// An error message of a server or a library, for the turn's record: one line, short, without the API key.
-    fn told(&self, said: &str) -> String {
-        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
-        let said = self.without_key(&said);
-        match said.char_indices().nth(LONGEST_DETAIL) {
-            _ if said.is_empty() => "(no message)".to_owned(),
-            Some((end, _)) => format!("{}…", &said[..end]),
-            None => said,
+    fn error_detail(&self, message: &str) -> String {
+        let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+        let message = self.without_key(&message);
+        match message.char_indices().nth(MAX_DETAIL) {
+            _ if message.is_empty() => "(no message)".to_owned(),
+            Some((end, _)) => format!("{}…", &message[..end]),
+            None => message,
         }
     }
 
@@ -347,13 +347,13 @@ pub(crate) fn chain(error: reqwest::Error) -> String {
     text
 }
 
-/// An event or an unstreamed answer exceeds [`LARGEST_EVENT`].
+/// An event or an unstreamed answer exceeds [`MAX_EVENT`].
 #[derive(Debug, PartialEq, Eq)]
 struct TooLarge;
 
-impl From<TooLarge> for Trouble {
+impl From<TooLarge> for ExchangeError {
     fn from(_: TooLarge) -> Self {
-        Self::Broken(format!("more than {LARGEST_EVENT} bytes in one event or answer"))
+        Self::Broken(format!("more than {MAX_EVENT} bytes in one event or answer"))
     }
 }
 
@@ -370,7 +370,7 @@ impl Framing {
     const MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
     /// Reads a chunk, and returns how many bytes of it to skip.
-    fn take(&mut self, chunk: &[u8]) -> Result<usize, TooLarge> {
+    fn skip_mark(&mut self, chunk: &[u8]) -> Result<usize, TooLarge> {
         let mut skip = 0;
         for &byte in chunk {
             if self.mark < Self::MARK.len() {
@@ -389,7 +389,7 @@ impl Framing {
             }
             self.event += 1;
         }
-        if self.event > LARGEST_EVENT { Err(TooLarge) } else { Ok(skip) }
+        if self.event > MAX_EVENT { Err(TooLarge) } else { Ok(skip) }
     }
 }
 
@@ -401,20 +401,23 @@ mod tests {
 
     #[test]
     fn a_byte_order_mark_is_taken_off_wherever_it_is_cut() {
-        assert_eq!(Framing::default().take(b"\xEF\xBB\xBFdata"), Ok(3));
-        assert_eq!(Framing::default().take(b"data"), Ok(0));
+        assert_eq!(Framing::default().skip_mark(b"\xEF\xBB\xBFdata"), Ok(3));
+        assert_eq!(Framing::default().skip_mark(b"data"), Ok(0));
         let mut cut = Framing::default();
-        assert_eq!((cut.take(b"\xEF"), cut.take(b"\xBB\xBFd"), cut.take(b"\xEF")), (Ok(1), Ok(2), Ok(0)));
+        assert_eq!(
+            (cut.skip_mark(b"\xEF"), cut.skip_mark(b"\xBB\xBFd"), cut.skip_mark(b"\xEF")),
+            (Ok(1), Ok(2), Ok(0))
+        );
     }
 
     #[test]
     fn an_event_without_an_end_is_too_large_and_many_small_ones_are_not() {
         let mut endless = Framing::default();
         let line = [vec![b'x'; 1023], vec![b'\n']].concat();
-        assert!((0..=2048).any(|_| endless.take(&line).is_err()));
+        assert!((0..=2048).any(|_| endless.skip_mark(&line).is_err()));
         let mut small = Framing::default();
         let event = [vec![b'x'; 1020], b"\r\n\r\n".to_vec()].concat();
-        assert!((0..4096).all(|_| small.take(&event).is_ok()));
+        assert!((0..4096).all(|_| small.skip_mark(&event).is_ok()));
     }
 
     #[rstest]
@@ -430,7 +433,7 @@ mod tests {
     ) {
         let status = StatusCode::from_u16(status).expect("a status");
         let retry_after = retry_after.map(Duration::from_secs);
-        let refused = Trouble::Refused { status, said: String::new(), retry_after };
+        let refused = ExchangeError::Refused { status, message: String::new(), retry_after };
         assert_eq!(refused.pause(Duration::from_millis(500)), pause.map(Duration::from_millis));
     }
 }

@@ -10,7 +10,7 @@
 //! | `exchange` | one request and its answer: HTTP, timeouts, which errors are retried |
 //!
 //! A run is one request, plus another one whenever the model must learn the result of a tool call (an invalid call, or a
-//! `send` that was not sent), [`MOST_ROUNDS`] in total. A choice (`react`, `defer`, `stay_silent`), or a `send` that became
+//! `send` that was not sent), [`MAX_ROUNDS`] in total. A choice (`react`, `defer`, `stay_silent`), or a `send` that became
 //! the turn's answer, ends the run without another request.
 
 mod dialect;
@@ -39,32 +39,32 @@ use url::Url;
 pub(crate) use self::exchange::chain;
 pub use self::section::OpenAiSection;
 use self::{
-    dialect::Learned,
-    exchange::{Report, Trouble},
-    request::Message,
+    dialect::LearnedDialect,
+    exchange::{ExchangeError, Report},
+    request::ChatMessage,
     stream::{Answer, ToolCall},
     tools::{Call, Chosen},
 };
 
 /// How many requests one run may make, not counting retries.
-const MOST_ROUNDS: usize = 5;
+const MAX_ROUNDS: usize = 5;
 
 /// How many characters of a tool's name are kept.
-const LONGEST_TOOL: usize = 64;
+const MAX_TOOL_NAME: usize = 64;
 
 /// How long to wait before the only retry, if the server does not say.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 /// A base URL for printing, without the parts that may be secret.
 #[must_use]
-pub fn place(base_url: &Url) -> Url {
-    let mut place = base_url.clone();
-    place.set_query(None);
-    place.set_fragment(None);
+pub fn redacted_url(base_url: &Url) -> Url {
+    let mut url = base_url.clone();
+    url.set_query(None);
+    url.set_fragment(None);
     // These fail if there is no user to remove.
-    let _ = place.set_username("");
-    let _ = place.set_password(None);
-    place
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url
 }
 
 /// Why settings are invalid.
@@ -87,13 +87,16 @@ pub struct OpenAi {
     http: reqwest::Client,
     url: Url,
     authorization: Option<HeaderValue>,
-    learned: Learned,
+    learned: LearnedDialect,
     thinks_first: AtomicBool,
 }
 
 impl fmt::Debug for OpenAi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenAi").field("name", &self.name).field("at", &self.place().as_str()).finish_non_exhaustive()
+        f.debug_struct("OpenAi")
+            .field("name", &self.name)
+            .field("at", &self.redacted_url().as_str())
+            .finish_non_exhaustive()
     }
 }
 
@@ -111,7 +114,7 @@ impl OpenAi {
         let authorization =
             settings.api_key.as_ref().map(|key| bearer(key.get())).transpose().map_err(SettingsError::ApiKey)?;
         let thinks_first = AtomicBool::new(settings.thinks_first);
-        let (learned, retry_pause) = (Learned::default(), RETRY_PAUSE);
+        let (learned, retry_pause) = (LearnedDialect::default(), RETRY_PAUSE);
         Ok(Self { name, settings, retry_pause, http, url, authorization, learned, thinks_first })
     }
 
@@ -122,74 +125,74 @@ impl OpenAi {
         self
     }
 
-    fn place(&self) -> Url {
-        place(&self.settings.base_url)
+    fn redacted_url(&self) -> Url {
+        redacted_url(&self.settings.base_url)
     }
 
     async fn answer(&self, turn: &AgentTurn, events: &RunEvents) -> Result<Outcome, AgentError> {
         let mut messages = request::messages(turn, &self.settings);
-        let mut talk = Talk::default();
+        let mut state = RunState::default();
         let mut report = Report::to(events);
-        for _ in 0..MOST_ROUNDS {
-            let answer = match self.ask(turn, &mut messages, &mut talk, &mut report).await {
+        for _ in 0..MAX_ROUNDS {
+            let answer = match self.ask(turn, &mut messages, &mut state, &mut report).await {
                 Ok(answer) => answer,
                 // An earlier choice of the model stays valid.
-                Err(error) => return talk.chosen.outcome(None).ok_or(error),
+                Err(error) => return state.chosen.outcome(None).ok_or(error),
             };
             let was_shown = answer.shown() > 0;
             let (text, calls) = answer.into_parts();
-            let results = talk.perform(&calls, turn, events).await;
-            let ends = talk.sent || results.iter().all(|result| !result.needs_answer);
+            let results = state.perform(&calls, turn, events).await;
+            let ends = state.sent || results.iter().all(|result| !result.needs_answer);
             if !ends {
-                messages.push(Message::called(text.clone(), &calls));
+                messages.push(ChatMessage::called(text.clone(), &calls));
                 let results = calls.into_iter().zip(results);
-                messages.extend(results.map(|(call, result)| Message::result(call.id, result.text)));
+                messages.extend(results.map(|(call, result)| ChatMessage::result(call.id, result.text)));
             }
-            talk.said(text, was_shown);
+            state.add_text(text, was_shown);
             if ends {
                 break;
             }
         }
-        Ok(talk.outcome())
+        Ok(state.outcome())
     }
 
     /// One round: a request, retried once if that may help and nothing was shown.
     async fn ask(
         &self,
         turn: &AgentTurn,
-        messages: &mut [Message<'_>],
-        talk: &mut Talk,
+        messages: &mut [ChatMessage<'_>],
+        state: &mut RunState,
         report: &mut Report<'_>,
     ) -> Result<Answer, AgentError> {
         let mut dialect = self.learned.get();
         loop {
             if !dialect.images {
-                request::take_out_pictures(messages);
+                request::remove_pictures(messages);
             }
             let body = request::body(&self.settings, turn, messages, dialect);
             let mut answer = Answer::new(self.thinks_first.load(Ordering::Relaxed));
-            report.next(!talk.shown.is_empty());
+            report.next(!state.shown.is_empty());
             let result = self.exchange(body, turn, &mut answer, report).await;
             self.thinks_first.fetch_or(answer.thought_first(), Ordering::Relaxed);
-            self.count(result.as_ref().map_or_else(Trouble::as_str, |()| "ok"));
-            let Err(trouble) = result else { return Ok(answer) };
+            self.count(result.as_ref().map_or_else(ExchangeError::as_str, |()| "ok"));
+            let Err(error) = result else { return Ok(answer) };
 
-            if let Trouble::Refused { said, .. } = &trouble
-                && let Some(left) = self.learned.refused(dialect, said)
+            if let ExchangeError::Refused { message, .. } = &error
+                && let Some(left) = self.learned.refused(dialect, message)
             {
                 let agent = &*self.name;
                 tracing::warn!(agent, ?left, "the server refused part of the request, retrying without it");
                 dialect = left;
                 continue;
             }
-            match trouble.pause(self.retry_pause) {
-                Some(pause) if !talk.retried && answer.shown() == 0 => {
-                    talk.retried = true;
-                    let (agent, trouble) = (&*self.name, trouble.as_str());
+            match error.pause(self.retry_pause) {
+                Some(pause) if !state.retried && answer.shown() == 0 => {
+                    state.retried = true;
+                    let (agent, trouble) = (&*self.name, error.as_str());
                     tracing::info!(agent, turn_id = %turn.turn, trouble, "request failed, retrying once");
                     tokio::time::sleep(pause).await;
                 }
-                _ => return Err(trouble.into_error(answer.shown())),
+                _ => return Err(error.into_error(answer.shown())),
             }
         }
     }
@@ -216,7 +219,7 @@ pub(crate) fn bearer(key: &SecretString) -> Result<HeaderValue, InvalidHeaderVal
 #[async_trait]
 impl AgentRuntime for OpenAi {
     fn describe(&self) -> String {
-        format!("openai {} at {}", self.settings.model, self.place())
+        format!("openai {} at {}", self.settings.model, self.redacted_url())
     }
 
     fn history(&self) -> usize {
@@ -247,7 +250,7 @@ struct ToolResult {
 
 /// What the model has written and chosen so far in a run.
 #[derive(Debug, Default)]
-struct Talk {
+struct RunState {
     /// The raw texts that a person could see, one per round that had any.
     shown: Vec<String>,
     /// The last text that no person could see.
@@ -259,18 +262,18 @@ struct Talk {
     retried: bool,
 }
 
-impl Talk {
+impl RunState {
     async fn perform(&mut self, calls: &[ToolCall], turn: &AgentTurn, events: &RunEvents) -> Vec<ToolResult> {
         let mut results = Vec::with_capacity(calls.len());
         for ToolCall { name, arguments, .. } in calls {
-            let name: String = name.chars().take(LONGEST_TOOL).collect();
+            let name: String = name.chars().take(MAX_TOOL_NAME).collect();
             events.tool(name.as_str()).await;
             let call = Call::parse(&name, arguments, &turn.capabilities, turn.now);
             if !self.tools.contains(&name) {
                 self.tools.push(name);
             }
             let (text, needs_answer) = match call {
-                Err(told) => (told, true),
+                Err(message) => (message, true),
                 Ok(Call::Send(text)) => match events.send(Reply::text(text)).await {
                     SendResult::Claimed => {
                         self.sent = true;
@@ -282,7 +285,7 @@ impl Talk {
                     ),
                 },
                 Ok(call) => {
-                    self.chosen.take(call);
+                    self.chosen.add(call);
                     ("noted".to_owned(), false)
                 }
             };
@@ -291,7 +294,7 @@ impl Talk {
         results
     }
 
-    fn said(&mut self, text: String, was_shown: bool) {
+    fn add_text(&mut self, text: String, was_shown: bool) {
         if was_shown {
             self.shown.push(text);
         } else if !text.trim().is_empty() {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rejoinder_core::{AgentTurn, ChatKind, Deferred, Line, Speaker, Timestamp};
+use rejoinder_core::{AgentTurn, ChatKind, Deferred, HistoryLine, Speaker, Timestamp};
 use serde::{Serialize, Serializer};
 
 use super::{
@@ -14,7 +14,7 @@ use super::{
 };
 
 /// How many characters of a quoted text the model gets.
-const LONGEST_QUOTE: usize = 2_000;
+const MAX_QUOTE: usize = 2_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -27,7 +27,7 @@ enum Role {
 
 /// One message of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Message<'a> {
+pub(super) struct ChatMessage<'a> {
     role: Role,
     content: Content<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -68,7 +68,7 @@ struct ImageUrl<'a> {
     url: &'a str,
 }
 
-impl<'a> Message<'a> {
+impl<'a> ChatMessage<'a> {
     fn new(role: Role, text: impl Into<Cow<'a, str>>) -> Self {
         let content = Content { text: text.into(), pictures: Vec::new() };
         Self { role, content, tool_calls: Vec::new(), tool_call_id: None }
@@ -113,14 +113,14 @@ impl From<&ToolCall> for CallMade {
 /// The messages for `turn`: instructions, history, and the current message.
 ///
 /// Consecutive lines of one role are joined: the chat templates of several models require that user and assistant alternate.
-pub(super) fn messages<'a>(turn: &'a AgentTurn, settings: &OpenAiSection) -> Vec<Message<'a>> {
-    let history = within(&turn.history, settings.history_messages as usize, settings.history_chars as usize);
+pub(super) fn messages<'a>(turn: &'a AgentTurn, settings: &OpenAiSection) -> Vec<ChatMessage<'a>> {
+    let history = fitting_history(&turn.history, settings.history_messages as usize, settings.history_chars as usize);
     let mut messages = Vec::with_capacity(history.len() + 2);
-    messages.push(Message::new(Role::System, instructions(turn, &settings.system_prompt)));
+    messages.push(ChatMessage::new(Role::System, instructions(turn, &settings.system_prompt)));
     for line in history {
-        say(&mut messages, role(line.speaker), said_before(line));
+        push_message(&mut messages, role(line.speaker), history_line(line));
     }
-    say(&mut messages, Role::User, said_now(turn));
+    push_message(&mut messages, Role::User, current_message(turn));
     if settings.images
         && let Some(now) = messages.last_mut()
     {
@@ -130,20 +130,20 @@ pub(super) fn messages<'a>(turn: &'a AgentTurn, settings: &OpenAiSection) -> Vec
 }
 
 /// Removes all pictures, for a server that refuses them.
-pub(super) fn take_out_pictures(messages: &mut [Message<'_>]) {
+pub(super) fn remove_pictures(messages: &mut [ChatMessage<'_>]) {
     for message in messages {
         message.content.pictures.clear();
     }
 }
 
-fn say<'a>(messages: &mut Vec<Message<'a>>, role: Role, text: Cow<'a, str>) {
+fn push_message<'a>(messages: &mut Vec<ChatMessage<'a>>, role: Role, text: Cow<'a, str>) {
     match messages.last_mut() {
         Some(last) if last.role == role => {
             let content = last.content.text.to_mut();
             content.push_str("\n\n");
             content.push_str(&text);
         }
-        _ => messages.push(Message::new(role, text)),
+        _ => messages.push(ChatMessage::new(role, text)),
     }
 }
 
@@ -155,7 +155,7 @@ const fn role(speaker: Speaker) -> Role {
 }
 
 /// A line of the history, preceded by the speaker's name if it is known.
-fn said_before(line: &Line) -> Cow<'_, str> {
+fn history_line(line: &HistoryLine) -> Cow<'_, str> {
     match &line.name {
         Some(name) => Cow::Owned(format!("{}: {}", clean(name), line.text)),
         None => Cow::Borrowed(&line.text),
@@ -163,7 +163,7 @@ fn said_before(line: &Line) -> Cow<'_, str> {
 }
 
 /// The latest lines that fit, starting with a line of a person.
-fn within(history: &[Line], most_lines: usize, most_chars: usize) -> &[Line] {
+fn fitting_history(history: &[HistoryLine], most_lines: usize, most_chars: usize) -> &[HistoryLine] {
     let mut chars = 0;
     let fitting = history
         .iter()
@@ -226,7 +226,7 @@ fn today(now: Timestamp) -> String {
 /// The current message, with the quoted text and the attachments.
 ///
 /// A reaction is described in words, because it has no text.
-fn said_now(turn: &AgentTurn) -> Cow<'_, str> {
+fn current_message(turn: &AgentTurn) -> Cow<'_, str> {
     let name = turn.sender.name.as_deref().filter(|_| turn.chat == ChatKind::Group).map(clean);
     let is_bare = turn.quoted.is_none() && turn.attachments.is_empty() && turn.reaction.is_none();
     if name.is_none() && is_bare && turn.deferred.is_none() {
@@ -235,7 +235,7 @@ fn said_now(turn: &AgentTurn) -> Cow<'_, str> {
     let mut text = String::with_capacity(turn.text.len() + 128);
     if let Some(quoted) = &turn.quoted {
         text.push_str("In reply to:\n");
-        let short: String = quoted.chars().take(LONGEST_QUOTE).collect();
+        let short: String = quoted.chars().take(MAX_QUOTE).collect();
         for line in short.lines() {
             text.push_str("> ");
             text.push_str(line);
@@ -258,23 +258,23 @@ fn said_now(turn: &AgentTurn) -> Cow<'_, str> {
     }
     files::describe(&turn.attachments, &mut text);
     if let Some(deferred) = &turn.deferred {
-        text.push_str(&time_has_come(deferred));
+        text.push_str(&deferral_reminder(deferred));
     }
     Cow::Owned(text)
 }
 
 /// The reminder for a model that deferred its answer, which it may not remember.
-fn time_has_come(deferred: &Deferred) -> String {
-    let told = deferred.note.as_deref().map(|note| format!(" and said “{note}”")).unwrap_or_default();
+fn deferral_reminder(deferred: &Deferred) -> String {
+    let note = deferred.note.as_deref().map(|note| format!(" and said “{note}”")).unwrap_or_default();
     format!(
-        "\n\n[You put the answer to this off{told}. The time that you named has come: you owe the person the answer now.]"
+        "\n\n[You put the answer to this off{note}. The time that you named has come: you owe the person the answer now.]"
     )
 }
 
 #[derive(Serialize)]
 struct Body<'a> {
     model: &'a str,
-    messages: &'a [Message<'a>],
+    messages: &'a [ChatMessage<'a>],
     stream: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
@@ -294,7 +294,12 @@ struct StreamOptions {
 }
 
 /// The body of a request, in the server's dialect.
-pub(super) fn body(settings: &OpenAiSection, turn: &AgentTurn, messages: &[Message<'_>], dialect: Dialect) -> Vec<u8> {
+pub(super) fn body(
+    settings: &OpenAiSection,
+    turn: &AgentTurn,
+    messages: &[ChatMessage<'_>],
+    dialect: Dialect,
+) -> Vec<u8> {
     let (old, new) =
         if dialect.max_completion_tokens { (None, settings.max_tokens) } else { (settings.max_tokens, None) };
     let body = Body {
@@ -319,8 +324,8 @@ mod tests {
     use super::*;
     use crate::openai::sample::{settings, turn};
 
-    fn line(speaker: Speaker, text: &str) -> Line {
-        Line { speaker, name: None, text: text.into(), at: Timestamp::from_millis(0) }
+    fn line(speaker: Speaker, text: &str) -> HistoryLine {
+        HistoryLine { speaker, name: None, text: text.into(), at: Timestamp::from_millis(0) }
     }
 
     fn sent(turn: &AgentTurn, settings: &OpenAiSection) -> serde_json::Value {
@@ -329,7 +334,7 @@ mod tests {
     }
 
     /// The messages after the instructions, as role and content.
-    fn said(turn: &AgentTurn, settings: &OpenAiSection) -> Vec<(String, String)> {
+    fn sent_messages(turn: &AgentTurn, settings: &OpenAiSection) -> Vec<(String, String)> {
         let text = |value: &serde_json::Value| value.as_str().expect("a text").to_owned();
         let sent = sent(turn, settings);
         let messages = sent["messages"].as_array().expect("a list");
@@ -398,12 +403,12 @@ mod tests {
         };
         let expected =
             pairs([("user", "one"), ("assistant", "Still working on this.\n\ntwo"), ("user", "three\n\nfour")]);
-        assert_eq!(said(&turn, &settings()), expected);
+        assert_eq!(sent_messages(&turn, &settings()), expected);
     }
 
     #[test]
     fn in_a_group_the_history_says_who_spoke() {
-        let named = |name: &str, text| Line { name: Some(name.to_owned()), ..line(Speaker::Person, text) };
+        let named = |name: &str, text| HistoryLine { name: Some(name.to_owned()), ..line(Speaker::Person, text) };
         let mut turn = AgentTurn {
             chat: ChatKind::Group,
             history: vec![named("Ann", "shall we?"), named("B\nob", "yes"), line(Speaker::Agent, "when?")],
@@ -412,7 +417,7 @@ mod tests {
         turn.sender.name = Some("Ann".to_owned());
         let expected =
             pairs([("user", "Ann: shall we?\n\nB ob: yes"), ("assistant", "when?"), ("user", "Ann: at six")]);
-        assert_eq!(said(&turn, &settings()), expected);
+        assert_eq!(sent_messages(&turn, &settings()), expected);
     }
 
     #[rstest]
@@ -430,7 +435,7 @@ mod tests {
             line(Speaker::Person, "c"),
             line(Speaker::Agent, "dd"),
         ];
-        let kept: Vec<_> = within(&history, lines, chars).iter().map(|line| line.text.as_str()).collect();
+        let kept: Vec<_> = fitting_history(&history, lines, chars).iter().map(|line| line.text.as_str()).collect();
         assert_eq!(kept, left);
     }
 
@@ -448,7 +453,7 @@ mod tests {
             }],
             ..turn("Look!")
         };
-        assert_eq!(said(&turn, &settings()), pairs([("user", "Look!\n\n[attached: cat .png, image/png]")]));
+        assert_eq!(sent_messages(&turn, &settings()), pairs([("user", "Look!\n\n[attached: cat .png, image/png]")]));
     }
 
     fn picture() -> AgentFile {
@@ -480,24 +485,24 @@ mod tests {
         let turn = AgentTurn { attachments: vec![picture()], ..turn("Look!") };
         let seeing = OpenAiSection { images: true, ..settings() };
         let mut taken_out = messages(&turn, &seeing);
-        take_out_pictures(&mut taken_out);
+        remove_pictures(&mut taken_out);
 
         let expected = pairs([("user", "Look!\n\n[attached: cat.png, image/png]")]);
 
-        assert_eq!(said(&turn, &settings()), expected);
+        assert_eq!(sent_messages(&turn, &settings()), expected);
         assert_eq!(serde_json::to_value(&taken_out[1]).expect("JSON")["content"], expected[0].1);
     }
 
     #[test]
     fn a_reaction_is_said_in_words() {
         let reacts = |emoji: &str| AgentTurn { reaction: Some(emoji.into()), quoted: Some("Done.".into()), ..turn("") };
-        let told = |emoji| said(&reacts(emoji), &settings()).remove(0).1;
+        let note = |emoji| sent_messages(&reacts(emoji), &settings()).remove(0).1;
 
         assert_eq!(
-            told("👍"),
+            note("👍"),
             "In reply to:\n> Done.\n\n[reacted to this message of yours with 👍; this needs no answer]"
         );
-        assert!(told("").ends_with("[took back a reaction to this message of yours]"));
+        assert!(note("").ends_with("[took back a reaction to this message of yours]"));
     }
 
     /// H3.
@@ -508,26 +513,29 @@ mod tests {
             history: vec![line(Speaker::Person, "When does it rain?"), line(Speaker::Agent, "Let me see.")],
             ..turn("When does it rain?")
         };
-        let told = |note| said(&deferred(note), &settings()).remove(2).1;
+        let note = |note| sent_messages(&deferred(note), &settings()).remove(2).1;
 
         assert_eq!(
-            told(Some("Let me see.")),
+            note(Some("Let me see.")),
             "When does it rain?\n\n[You put the answer to this off and said “Let me see.”. The time that you named has \
              come: you owe the person the answer now.]"
         );
-        assert!(told(None).contains("[You put the answer to this off. The time that you named has come"));
+        assert!(note(None).contains("[You put the answer to this off. The time that you named has come"));
     }
 
     #[test]
     fn in_a_group_it_is_said_who_speaks_and_to_what() {
         let turn = AgentTurn { chat: ChatKind::Group, quoted: Some("Tea or\ncoffee?".into()), ..turn("Tea.") };
-        assert_eq!(said(&turn, &settings()), pairs([("user", "In reply to:\n> Tea or\n> coffee?\n\nAda: Tea.")]));
+        assert_eq!(
+            sent_messages(&turn, &settings()),
+            pairs([("user", "In reply to:\n> Tea or\n> coffee?\n\nAda: Tea.")])
+        );
     }
 
     #[test]
     fn broken_arguments_are_not_given_back() {
         let call = |arguments: &str| ToolCall { id: "a".into(), name: "send".into(), arguments: arguments.into() };
-        let message = Message::called(String::new(), &[call("{\"text\":"), call("{\"text\":\"Hi\"}")]);
+        let message = ChatMessage::called(String::new(), &[call("{\"text\":"), call("{\"text\":\"Hi\"}")]);
         let message = serde_json::to_value(&message).expect("JSON");
         assert_eq!(message["tool_calls"][0]["function"]["arguments"], "{}");
         assert_eq!(message["tool_calls"][1]["function"]["arguments"], "{\"text\":\"Hi\"}");

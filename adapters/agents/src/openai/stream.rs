@@ -9,10 +9,10 @@ use rejoinder_core::{Shim, Usage};
 use serde::{Deserialize, Deserializer, de};
 
 /// The most bytes of text, reasoning and tool arguments in one answer.
-pub(super) const LARGEST_ANSWER: usize = 1024 * 1024;
+pub(super) const MAX_ANSWER: usize = 1024 * 1024;
 
 /// The most tool calls in one answer.
-const MOST_CALLS: usize = 32;
+const MAX_CALLS: usize = 32;
 
 /// The data of the event that ends a stream.
 const DONE: &str = "[DONE]";
@@ -33,16 +33,16 @@ struct Choice<'a> {
     index: Option<u32>,
     /// In a stream.
     #[serde(default, borrow)]
-    delta: Option<Message<'a>>,
+    delta: Option<CompletionMessage<'a>>,
     /// In an unstreamed answer.
     #[serde(default, borrow)]
-    message: Option<Message<'a>>,
+    message: Option<CompletionMessage<'a>>,
     #[serde(default, borrow)]
     finish_reason: Option<Cow<'a, str>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Message<'a> {
+struct CompletionMessage<'a> {
     #[serde(default, borrow)]
     content: Option<Text<'a>>,
     /// Why the model refuses to answer; shown to the person.
@@ -138,7 +138,7 @@ pub(super) struct ToolCall {
 
 /// Why an answer cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Unreadable {
+pub(super) enum AnswerError {
     /// The server reported a failure.
     Failed(String),
     /// The answer violates the API's format, or is too large.
@@ -147,11 +147,11 @@ pub(super) enum Unreadable {
 
 /// What one event contained.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Step {
+pub(super) struct AnswerUpdate {
     /// More text that a person may see.
     pub(super) show: String,
     /// Whether `show` replaces everything shown of this answer so far.
-    pub(super) anew: bool,
+    pub(super) replaces_shown: bool,
     /// Whether the model made progress. An empty event only shows that the server is alive.
     pub(super) progress: bool,
     /// The tokens used so far.
@@ -189,24 +189,24 @@ impl Answer {
     }
 
     /// Reads the data of one event.
-    pub(super) fn event(&mut self, data: &str) -> Result<Step, Unreadable> {
+    pub(super) fn event(&mut self, data: &str) -> Result<AnswerUpdate, AnswerError> {
         let data = data.trim();
         if data == DONE {
             self.done = true;
-            return Ok(Step::default());
+            return Ok(AnswerUpdate::default());
         }
         if data.is_empty() {
-            return Ok(Step::default());
+            return Ok(AnswerUpdate::default());
         }
         self.events += 1;
-        self.take(data)
+        self.parse(data)
     }
 
     /// Reads an unstreamed answer.
-    pub(super) fn whole(&mut self, body: &str) -> Result<Step, Unreadable> {
+    pub(super) fn whole(&mut self, body: &str) -> Result<AnswerUpdate, AnswerError> {
         self.finished = true;
         self.events += 1;
-        self.take(body)
+        self.parse(body)
     }
 
     /// Ends the answer, and returns the rest of the text to show.
@@ -253,14 +253,14 @@ impl Answer {
         (self.text, calls)
     }
 
-    fn take(&mut self, json: &str) -> Result<Step, Unreadable> {
+    fn parse(&mut self, json: &str) -> Result<AnswerUpdate, AnswerError> {
         let completion: Completion<'_> =
-            serde_json::from_str(json).map_err(|error| Unreadable::Broken(format!("not a completion: {error}")))?;
+            serde_json::from_str(json).map_err(|error| AnswerError::Broken(format!("not a completion: {error}")))?;
         if let Some(error) = completion.error.filter(|error| !error.is_null()) {
-            return Err(Unreadable::Failed(said_by(&error).unwrap_or_else(|| error.to_string())));
+            return Err(AnswerError::Failed(error_message(&error).unwrap_or_else(|| error.to_string())));
         }
         let before = self.size;
-        let mut step = Step::default();
+        let mut update = AnswerUpdate::default();
         for choice in completion.choices.unwrap_or_default() {
             // Only one choice was requested.
             if choice.index.is_some_and(|index| index > 0) {
@@ -273,7 +273,7 @@ impl Answer {
             for text in [message.content, message.refusal].into_iter().flatten() {
                 self.size += text.0.len();
                 self.text.push_str(&text.0);
-                self.see(&text.0, &mut step);
+                self.push_visible(&text.0, &mut update);
             }
             for delta in message.tool_calls.unwrap_or_default() {
                 self.call(delta)?;
@@ -283,41 +283,41 @@ impl Answer {
                 self.size += 1;
             }
         }
-        if self.size > LARGEST_ANSWER {
-            return Err(Unreadable::Broken(format!("the answer is larger than {LARGEST_ANSWER} bytes")));
+        if self.size > MAX_ANSWER {
+            return Err(AnswerError::Broken(format!("the answer is larger than {MAX_ANSWER} bytes")));
         }
-        self.shown += step.show.chars().count();
-        step.progress = self.size > before;
-        step.usage = completion.usage.map(|consumed| Usage {
+        self.shown += update.show.chars().count();
+        update.progress = self.size > before;
+        update.usage = completion.usage.map(|consumed| Usage {
             input_tokens: consumed.prompt_tokens.unwrap_or(0),
             output_tokens: consumed.completion_tokens.unwrap_or(0),
         });
-        Ok(step)
+        Ok(update)
     }
 
-    /// Reads more text, and adds to `step` the part that a person may see.
-    fn see(&mut self, text: &str, step: &mut Step) {
-        let before = self.shim.taken_back();
+    /// Reads more text, and adds to `update` the part that a person may see.
+    fn push_visible(&mut self, text: &str, update: &mut AnswerUpdate) {
+        let before = self.shim.retractions();
         let mut visible = self.shim.push(text);
-        if self.shim.taken_back() > before {
+        if self.shim.retractions() > before {
             self.thought_first = true;
-            step.anew |= self.shown > 0;
+            update.replaces_shown |= self.shown > 0;
             self.shown = 0;
-            step.show.clear();
+            update.show.clear();
         }
-        if self.shim.has_thought() {
+        if self.shim.has_ended_reasoning() {
             // The text held back was the thought.
             self.held = None;
         } else if let Some(held) = &mut self.held {
             held.push_str(&visible);
             visible.clear();
         }
-        step.show.push_str(&visible);
+        update.show.push_str(&visible);
     }
 
     /// Adds a delta to its call, found by index. Some servers send no index, or 0 for all calls; there a new id starts a
     /// new call.
-    fn call(&mut self, delta: CallDelta) -> Result<(), Unreadable> {
+    fn call(&mut self, delta: CallDelta) -> Result<(), AnswerError> {
         let id = delta.id.unwrap_or_default();
         let function = delta.function.unwrap_or(FunctionDelta { name: None, arguments: None });
         let name = function.name.unwrap_or_default();
@@ -333,8 +333,8 @@ impl Answer {
             let known = &self.calls[at].call.id;
             id.is_empty() || known.is_empty() || *known == id
         });
-        if same.is_none() && self.calls.len() == MOST_CALLS {
-            return Err(Unreadable::Broken(format!("more than {MOST_CALLS} tool calls")));
+        if same.is_none() && self.calls.len() == MAX_CALLS {
+            return Err(AnswerError::Broken(format!("more than {MAX_CALLS} tool calls")));
         }
         let at = same.unwrap_or_else(|| {
             self.calls.push(Slot { index: delta.index, call: ToolCall::default() });
@@ -354,12 +354,13 @@ impl Answer {
 }
 
 /// The error message in a server's response: `{"error": {"message"}}`, `{"error": "…"}`, `{"message"}`, `{"detail"}`.
-pub(super) fn said_by(body: &serde_json::Value) -> Option<String> {
+pub(super) fn error_message(body: &serde_json::Value) -> Option<String> {
     if let Some(text) = body.as_str() {
         return Some(text.to_owned());
     }
-    let said = ["error", "message", "detail"].into_iter().find_map(|key| body.get(key).filter(|it| !it.is_null()))?;
-    said_by(said).or_else(|| Some(said.to_string()))
+    let message =
+        ["error", "message", "detail"].into_iter().find_map(|key| body.get(key).filter(|it| !it.is_null()))?;
+    error_message(message).or_else(|| Some(message.to_string()))
 }
 
 #[cfg(test)]
@@ -402,8 +403,8 @@ mod tests {
     #[case(json!({"reasoning": "hm"}))]
     fn reasoning_is_progress_and_never_text(#[case] delta: serde_json::Value) {
         let mut answer = Answer::default();
-        let step = answer.event(&chunk(&delta)).expect("it is a chunk");
-        assert!(step.progress && step.show.is_empty());
+        let update = answer.event(&chunk(&delta)).expect("it is a chunk");
+        assert!(update.progress && update.show.is_empty());
         assert_eq!(answer.into_parts().0, "");
     }
 
@@ -412,7 +413,7 @@ mod tests {
     #[case(json!({"role": "assistant", "content": null, "tool_calls": null}))]
     #[case(json!(null))]
     fn an_empty_chunk_is_no_progress(#[case] delta: serde_json::Value) {
-        assert_eq!(Answer::default().event(&chunk(&delta)), Ok(Step::default()));
+        assert_eq!(Answer::default().event(&chunk(&delta)), Ok(AnswerUpdate::default()));
     }
 
     #[rstest]
@@ -427,8 +428,8 @@ mod tests {
     #[test]
     fn a_refusal_is_said_to_the_person() {
         let mut answer = Answer::default();
-        let step = answer.event(&chunk(&json!({"content": null, "refusal": "I cannot."}))).expect("it is a chunk");
-        assert_eq!(step.show, "I cannot.");
+        let update = answer.event(&chunk(&json!({"content": null, "refusal": "I cannot."}))).expect("it is a chunk");
+        assert_eq!(update.show, "I cannot.");
     }
 
     #[test]
@@ -466,10 +467,10 @@ mod tests {
     #[test]
     fn usage_comes_with_an_event_of_its_own() {
         let mut answer = Answer::default();
-        let step = answer
+        let update = answer
             .event(r#"{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}}"#)
             .expect("it is a chunk");
-        assert_eq!(step.usage, Some(Usage { input_tokens: 7, output_tokens: 3 }));
+        assert_eq!(update.usage, Some(Usage { input_tokens: 7, output_tokens: 3 }));
     }
 
     #[test]
@@ -479,23 +480,23 @@ mod tests {
             "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}],
             "usage": {"prompt_tokens": 1, "completion_tokens": 2},
         });
-        let step = answer.whole(&body.to_string()).expect("it is a completion");
-        assert_eq!((step.show + &answer.end(), answer.is_finished()), ("Hi".to_owned(), true));
+        let update = answer.whole(&body.to_string()).expect("it is a completion");
+        assert_eq!((update.show + &answer.end(), answer.is_finished()), ("Hi".to_owned(), true));
     }
 
     #[rstest]
     #[case(r#"{"error":{"message":"out of memory","code":500}}"#)]
     #[case(r#"{"error":"out of memory"}"#)]
     fn an_error_within_a_stream_is_the_servers(#[case] data: &str) {
-        assert_eq!(Answer::default().event(data), Err(Unreadable::Failed("out of memory".into())));
+        assert_eq!(Answer::default().event(data), Err(AnswerError::Failed("out of memory".into())));
     }
 
     #[test]
     fn what_is_no_completion_or_too_large_is_broken() {
-        assert!(matches!(Answer::default().event("{"), Err(Unreadable::Broken(_))));
+        assert!(matches!(Answer::default().event("{"), Err(AnswerError::Broken(_))));
         let mut answer = Answer::default();
-        let half = chunk(&json!({"content": "x".repeat(LARGEST_ANSWER / 2 + 1)}));
+        let half = chunk(&json!({"content": "x".repeat(MAX_ANSWER / 2 + 1)}));
         assert!(answer.event(&half).is_ok());
-        assert!(matches!(answer.event(&half), Err(Unreadable::Broken(_))));
+        assert!(matches!(answer.event(&half), Err(AnswerError::Broken(_))));
     }
 }

@@ -9,10 +9,10 @@ use rejoinder_core::{Capabilities, Outcome, Support, Timestamp};
 use serde::{Deserialize, Serialize, Serializer};
 
 /// The longest time for which a model may defer an answer. `guard.max_defer` may be stricter.
-const LONGEST_DEFER: Duration = Duration::from_hours(24 * 30);
+const MAX_DEFER: Duration = Duration::from_hours(24 * 30);
 
 /// How many characters of a note or reason are kept.
-const LONGEST_NOTE: usize = 1_000;
+const MAX_NOTE: usize = 1_000;
 
 /// The tools offered to the model, as serialised in the request.
 #[derive(Debug, Serialize)]
@@ -241,7 +241,7 @@ impl Defer {
             _ => return Err("error: say when: `minutes`, `seconds` or `until`".to_owned()),
         };
         match after {
-            Some(after) if after >= Duration::from_secs(1) && after <= LONGEST_DEFER => Ok(now + after),
+            Some(after) if after >= Duration::from_secs(1) && after <= MAX_DEFER => Ok(now + after),
             _ => Err("error: the time must be between a second and thirty days from now".to_owned()),
         }
     }
@@ -258,7 +258,7 @@ fn looks_like_emoji(text: &str) -> bool {
 }
 
 fn shortened(text: &str) -> String {
-    text.trim().chars().take(LONGEST_NOTE).collect()
+    text.trim().chars().take(MAX_NOTE).collect()
 }
 
 /// The choices that a model has made in a run.
@@ -271,7 +271,7 @@ pub(super) struct Chosen {
 
 impl Chosen {
     /// Records a choice. The last one of each kind counts.
-    pub(super) fn take(&mut self, call: Call) {
+    pub(super) fn add(&mut self, call: Call) {
         match call {
             Call::React(emoji) => self.react = Some(emoji),
             Call::Defer { note, due } => self.defer = Some((note, due)),
@@ -380,7 +380,7 @@ mod tests {
     fn several_choices_come_to_one_signal() {
         let chosen = |calls: &[Call], text| {
             let mut chosen = Chosen::default();
-            calls.iter().cloned().for_each(|call| chosen.take(call));
+            calls.iter().cloned().for_each(|call| chosen.add(call));
             chosen.outcome(text)
         };
         let (react, silent) = (Call::React("👍".into()), Call::StaySilent("no need".into()));

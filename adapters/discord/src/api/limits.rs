@@ -77,10 +77,10 @@ impl Route {
 
 /// The known limits.
 #[derive(Default)]
-pub(crate) struct Limits(Mutex<State>);
+pub(crate) struct Limits(Mutex<LimitState>);
 
 #[derive(Default)]
-struct State {
+struct LimitState {
     routes: HashMap<Route, Timestamp>,
     everything: Option<Timestamp>,
     refused: VecDeque<Timestamp>,
@@ -89,7 +89,7 @@ struct State {
 
 impl Limits {
     /// Checks that no known limit blocks a call now.
-    pub(crate) fn may_call(&self, route: &Route, now: Timestamp) -> Result<(), Limit> {
+    pub(crate) fn check(&self, route: &Route, now: Timestamp) -> Result<(), Limit> {
         let mut state = self.lock();
         if state.routes.get(route).is_some_and(|until| *until <= now) {
             state.routes.remove(route);
@@ -130,15 +130,15 @@ impl Limits {
     }
 
     /// Notes a 429 and returns its limit.
-    pub(crate) fn limited(
+    pub(crate) fn note_limited(
         &self,
         route: &Route,
         headers: &HeaderMap,
-        said: Option<Duration>,
+        stated: Option<Duration>,
         is_global: bool,
         now: Timestamp,
     ) -> Limit {
-        let retry_after = said
+        let retry_after = stated
             .or_else(|| number(headers, "retry-after").map(seconds))
             .or_else(|| number(headers, "x-ratelimit-reset-after").map(seconds))
             .unwrap_or(DEFAULT_LIMIT);
@@ -163,12 +163,12 @@ impl Limits {
         self.lock().held_back.is_some_and(|until| until > now)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LimitState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl LimitState {
     fn block(&mut self, route: &Route, until: Timestamp) {
         if self.routes.len() >= MAX_ROUTES {
             // The limits that end later are worth more.
@@ -229,10 +229,10 @@ mod tests {
 
         limits.note(&sends(1), StatusCode::OK, &last, at(0));
 
-        let held = limits.may_call(&sends(1), at(500)).expect_err("used up");
+        let held = limits.check(&sends(1), at(500)).expect_err("used up");
         assert_eq!((held.retry_after, held.scope), (Duration::from_secs(1), Scope::Conversation));
-        assert!(limits.may_call(&sends(2), at(500)).is_ok());
-        assert!(limits.may_call(&sends(1), at(1500)).is_ok());
+        assert!(limits.check(&sends(2), at(500)).is_ok());
+        assert!(limits.check(&sends(1), at(1500)).is_ok());
     }
 
     /// H4.
@@ -240,15 +240,15 @@ mod tests {
     fn a_429_blocks_its_scope() {
         let limits = Limits::default();
 
-        let limit = limits.limited(&sends(1), &headers(&[("retry-after", "3")]), None, false, at(0));
+        let limit = limits.note_limited(&sends(1), &headers(&[("retry-after", "3")]), None, false, at(0));
         assert_eq!((limit.retry_after, limit.scope), (Duration::from_secs(3), Scope::Conversation));
-        assert!(limits.may_call(&sends(2), at(0)).is_ok());
+        assert!(limits.check(&sends(2), at(0)).is_ok());
 
-        let limit = limits.limited(&sends(1), &HeaderMap::new(), Some(Duration::from_secs(2)), true, at(0));
+        let limit = limits.note_limited(&sends(1), &HeaderMap::new(), Some(Duration::from_secs(2)), true, at(0));
         assert_eq!(limit.scope, Scope::Account);
-        assert!(limits.may_call(&sends(2), at(0)).is_err());
+        assert!(limits.check(&sends(2), at(0)).is_err());
         let callback = Route::of(&Method::POST, "interactions/1/token/callback");
-        assert!(limits.may_call(&callback, at(0)).is_ok(), "the global limit does not cover an interaction");
+        assert!(limits.check(&callback, at(0)).is_ok(), "the global limit does not cover an interaction");
     }
 
     #[test]
@@ -259,14 +259,14 @@ mod tests {
         }
         let shared = headers(&[("x-ratelimit-scope", "shared")]);
         limits.note(&sends(1), StatusCode::TOO_MANY_REQUESTS, &shared, at(0));
-        assert!(limits.may_call(&sends(2), at(0)).is_ok());
+        assert!(limits.check(&sends(2), at(0)).is_ok());
 
         limits.note(&sends(1), StatusCode::FORBIDDEN, &HeaderMap::new(), at(0));
 
-        assert_eq!(limits.may_call(&sends(2), at(0)).expect_err("held back").scope, Scope::Account);
+        assert_eq!(limits.check(&sends(2), at(0)).expect_err("held back").scope, Scope::Account);
         assert!(limits.is_held_back(at(0)));
         let later = i64::try_from(WINDOW.as_millis()).expect("minutes") + 1;
         limits.note(&sends(1), StatusCode::FORBIDDEN, &HeaderMap::new(), at(later));
-        assert!(limits.may_call(&sends(2), at(later)).is_ok());
+        assert!(limits.check(&sends(2), at(later)).is_ok());
     }
 }

@@ -117,7 +117,7 @@ impl Connection {
     }
 
     /// Closes the connection so that the session can be resumed.
-    pub(super) async fn leave(mut self) {
+    pub(super) async fn close(mut self) {
         let closing = async {
             let frame = CloseFrame { code: KEEPS_SESSION.into(), reason: "".into() };
             if self.0.close(Some(frame)).await.is_ok() {

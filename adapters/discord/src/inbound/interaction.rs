@@ -3,11 +3,11 @@
 use rejoinder_core::{ChatKind, Directed, EventKind, InboundEvent, TurnId};
 use serde_json::Value;
 
-use super::{INTERACTION, Read, Reader, message::attachments};
+use super::{INTERACTION, ReadEvent, Reader, message::attachments};
 use crate::{
     commands::{ASK, FILE, PRIVATELY},
-    directory::Place,
-    interactions::Record,
+    directory::ChannelInfo,
+    interactions::InteractionRecord,
     payload::{CommandOption, Interaction, Message, User},
     snowflake::Snowflake,
 };
@@ -34,7 +34,7 @@ fn picked(custom_id: &str) -> Option<(TurnId, usize)> {
 }
 
 impl Reader<'_> {
-    pub(super) fn interaction(&self, interaction: Interaction) -> Option<Read> {
+    pub(super) fn interaction(&self, interaction: Interaction) -> Option<ReadEvent> {
         if !matches!(interaction.kind, kind::COMMAND | kind::COMPONENT) {
             return None;
         }
@@ -42,9 +42,9 @@ impl Reader<'_> {
         let user: &User = interaction.user.as_ref().or_else(|| member?.user.as_ref())?;
         let sender = self.sender(user, member, None);
         let channel = interaction.channel_id.or_else(|| Some(interaction.channel.as_ref()?.id)).unwrap_or_default();
-        let place = interaction.channel.as_ref().map(Place::from).or_else(|| self.directory.place(channel));
+        let info = interaction.channel.as_ref().map(ChannelInfo::from).or_else(|| self.directory.channel(channel));
         let chat = if interaction.guild_id.is_some() { ChatKind::Group } else { ChatKind::Direct };
-        let public = self.conversation(channel, place.as_ref());
+        let public = self.conversation(channel, info.as_ref());
         let is_private = chat == ChatKind::Group && is_private(&interaction);
         let user = user.id;
         let chat_id = Snowflake::parse(&public.chat).unwrap_or(channel);
@@ -55,7 +55,7 @@ impl Reader<'_> {
         } else {
             component(&interaction, event)
         };
-        let record = Record::new(
+        let record = InteractionRecord::new(
             interaction.id,
             interaction.application_id,
             interaction.token,
@@ -65,7 +65,7 @@ impl Reader<'_> {
             interaction.kind == kind::COMMAND,
             self.now,
         );
-        Some(Read { event, message: None, interaction: Some(record), is_hidden: false })
+        Some(ReadEvent { event, message: None, interaction: Some(record), is_hidden: false })
     }
 }
 
@@ -78,17 +78,17 @@ fn is_private(interaction: &Interaction) -> bool {
 
 fn command(interaction: &Interaction, event: InboundEvent) -> InboundEvent {
     let Some(data) = &interaction.data else { return InboundEvent { kind: EventKind::Other, ..event } };
-    let said = |option: &&CommandOption| option.name != PRIVATELY && option.name != FILE;
-    let words = data.options.iter().filter(said).map(|option| match &option.value {
+    let is_input = |option: &&CommandOption| option.name != PRIVATELY && option.name != FILE;
+    let input = data.options.iter().filter(is_input).map(|option| match &option.value {
         Value::String(text) => text.clone(),
         value => value.to_string(),
     });
-    let words = words.collect::<Vec<_>>().join(" ");
+    let input = input.collect::<Vec<_>>().join(" ");
     let text = match data.name.as_str() {
-        ASK => words,
+        ASK => input,
         // A command that the operator registered by hand is for the agent.
-        name if words.is_empty() => format!("/{name}"),
-        name => format!("/{name} {words}"),
+        name if input.is_empty() => format!("/{name}"),
+        name => format!("/{name} {input}"),
     };
     InboundEvent {
         // There is no message to reply to: the answer replaces the "thinking" notice.

@@ -2,11 +2,11 @@
 
 use rejoinder_core::{ChatKind, Directed, EventKind, InboundEvent, Sender, SenderKind};
 
-use super::{Read, Reader};
+use super::{ReadEvent, Reader};
 use crate::payload::Reaction;
 
 impl Reader<'_> {
-    pub(super) fn reaction(&self, reaction: &Reaction, seq: u64, is_added: bool) -> Option<Read> {
+    pub(super) fn reaction(&self, reaction: &Reaction, seq: u64, is_added: bool) -> Option<ReadEvent> {
         let us = self.me.user;
         if reaction.user_id == us {
             return None;
@@ -17,7 +17,7 @@ impl Reader<'_> {
             // In a direct chat there is no member; only the person can react.
             None => Sender { id: reaction.user_id.to_string(), name: None, username: None, kind: SenderKind::Person },
         };
-        let place = self.directory.place(reaction.channel_id);
+        let info = self.directory.channel(reaction.channel_id);
         let chat = if reaction.guild_id.is_some() { ChatKind::Group } else { ChatKind::Direct };
         let quoted = self.sent.get(&reaction.message_id);
         if quoted.is_none() && reaction.message_author_id != Some(us) {
@@ -38,8 +38,8 @@ impl Reader<'_> {
             message_id: Some(message),
             directed: if chat == ChatKind::Direct { Directed::DirectChat } else { Directed::ReplyToUs },
             quoted: quoted.map(|message| message.text.clone()),
-            ..self.event(self.conversation(channel, place.as_ref()), chat, external_id, sender)
+            ..self.event(self.conversation(channel, info.as_ref()), chat, external_id, sender)
         };
-        Some(Read { event, message: None, interaction: None, is_hidden: false })
+        Some(ReadEvent { event, message: None, interaction: None, is_hidden: false })
     }
 }

@@ -41,7 +41,7 @@ impl Reader<'_> {
     }
 
     /// The text without a leading mention of us, and with names in place of ids.
-    pub(super) fn words(&self, content: &str, mentions: &[User]) -> String {
+    pub(super) fn plain_text(&self, content: &str, mentions: &[User]) -> String {
         let us = self.me.user;
         let trimmed = content.trim();
         let bare = [format!("<@{us}>"), format!("<@!{us}>")]
@@ -49,24 +49,24 @@ impl Reader<'_> {
             .find_map(|mention| trimmed.strip_prefix(mention.as_str()))
             .map_or(trimmed, |rest| rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ',' | ':')));
         // A mention alone is kept as the text.
-        let said = if bare.is_empty() { trimmed } else { bare };
-        let mut words = String::with_capacity(said.len());
-        let mut rest = said;
+        let trimmed = if bare.is_empty() { trimmed } else { bare };
+        let mut plain = String::with_capacity(trimmed.len());
+        let mut rest = trimmed;
         while let Some(start) = rest.find('<') {
             let (before, markup) = rest.split_at(start);
-            words.push_str(before);
+            plain.push_str(before);
             let inner = markup[1..].split_once('>');
             let named = inner.and_then(|(inner, after)| Some((self.name(&Markup::parse(inner)?, mentions)?, after)));
             if let Some((name, after)) = named {
-                words.push_str(&name);
+                plain.push_str(&name);
                 rest = after;
             } else {
-                words.push('<');
+                plain.push('<');
                 rest = &markup[1..];
             }
         }
-        words.push_str(rest);
-        words
+        plain.push_str(rest);
+        plain
     }
 
     /// What a person sees in its place; `None` if the name is unknown.

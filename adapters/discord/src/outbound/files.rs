@@ -12,7 +12,7 @@ const FILE_SERVERS: [&str; 2] = ["cdn.discordapp.com", "media.discordapp.net"];
 impl Discord {
     /// Downloads a file from Discord.
     pub(crate) async fn fetch_file(&self, attachment: &Attachment, limit: usize) -> Result<Vec<u8>, FetchError> {
-        let Some(url) = self.kept_here(&attachment.url) else {
+        let Some(url) = self.discord_url(&attachment.url) else {
             return Err(FetchError::NotOurs(attachment.name.clone()));
         };
         let limit = limit.min(self.options.max_attachment.bytes());
@@ -24,12 +24,12 @@ impl Discord {
     }
 
     /// Parses a URL; `None` unless it leads to Discord.
-    fn kept_here(&self, url: &str) -> Option<Url> {
+    fn discord_url(&self, url: &str) -> Option<Url> {
         let url = Url::parse(url).ok()?;
-        let is_discords = url.scheme() == "https"
+        let is_from_discord = url.scheme() == "https"
             && url.port().is_none()
             && url.host_str().is_some_and(|host| FILE_SERVERS.contains(&host));
-        (is_discords || url.origin() == self.options.api_url.origin()).then_some(url)
+        (is_from_discord || url.origin() == self.options.api_url.origin()).then_some(url)
     }
 
     /// Returns the files to upload, the lines for files that are not uploaded, and the text that replaces the uploads if
@@ -38,21 +38,21 @@ impl Discord {
         &self,
         attachments: &[Attachment],
     ) -> Result<(Vec<Upload>, Vec<String>, String), DeliveryError> {
-        let (mut uploads, mut links, mut instead) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut uploads, mut links, mut file_lines) = (Vec::new(), Vec::new(), Vec::new());
         for attachment in attachments {
             match self.bytes_of(attachment).await? {
                 Some(bytes) => {
-                    instead.push(named(attachment));
+                    file_lines.push(file_line(attachment));
                     uploads.push(Upload {
                         name: files::name(attachment),
                         media_type: attachment.media_type.clone(),
                         bytes,
                     });
                 }
-                None => links.push(named(attachment)),
+                None => links.push(file_line(attachment)),
             }
         }
-        Ok((uploads, links, instead.join("\n")))
+        Ok((uploads, links, file_lines.join("\n")))
     }
 
     /// The bytes of an answer's file; `None` if it is elsewhere, empty or too large.
@@ -73,7 +73,7 @@ impl Discord {
 }
 
 /// The line for a file: its name, with a link if it is on the web.
-fn named(attachment: &Attachment) -> String {
+fn file_line(attachment: &Attachment) -> String {
     let name = attachment.name.replace(['[', ']', '\n'], " ");
     if files::is_on_the_web(&attachment.url) {
         format!("📎 [{name}]({})", attachment.url)
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_file_that_stays_where_it_is_is_a_link() {
-        assert_eq!(named(&attachment("https://example.org/b")), "📎 [a/ b .txt](https://example.org/b)");
-        assert_eq!(named(&attachment("data:text/plain,hello")), "📎 a/ b .txt");
+        assert_eq!(file_line(&attachment("https://example.org/b")), "📎 [a/ b .txt](https://example.org/b)");
+        assert_eq!(file_line(&attachment("data:text/plain,hello")), "📎 a/ b .txt");
     }
 }

@@ -18,11 +18,11 @@ use crate::{
 
 /// The most buttons in a row, and the most rows
 /// (<https://discord.com/developers/docs/components/reference#action-row>).
-const IN_A_ROW: usize = 5;
-const ROWS: usize = 5;
+const BUTTONS_PER_ROW: usize = 5;
+const MAX_ROWS: usize = 5;
 
 /// The longest label of a button, in characters.
-const LABEL: usize = 80;
+const MAX_LABEL: usize = 80;
 
 /// A message to send or to edit.
 pub(super) struct Outgoing {
@@ -31,14 +31,14 @@ pub(super) struct Outgoing {
     rows: Vec<CreateActionRow>,
     pub(super) files: Vec<Upload>,
     /// The text that replaces the files if they are rejected.
-    instead: String,
+    file_lines: String,
     suppress_embeds: bool,
 }
 
 impl Discord {
     /// Builds the message of a delivery.
     pub(super) async fn outgoing(&self, delivery: &Delivery, content: &Content) -> Result<Outgoing, DeliveryError> {
-        let (files, mut lines, instead) = self.files(&content.attachments).await?;
+        let (files, mut lines, file_lines) = self.files(&content.attachments).await?;
         lines.insert(0, formatted(&content.text).into_owned());
         let (rows, rest) = buttons(delivery.turn(), &content.choices);
         lines.extend(rest);
@@ -49,19 +49,19 @@ impl Discord {
         if text.is_empty() && files.is_empty() {
             return Err(DeliveryError::Refused("the message is empty".to_owned()));
         }
-        Ok(Outgoing { text, rows, files, instead, suppress_embeds: self.options.suppress_embeds })
+        Ok(Outgoing { text, rows, files, file_lines, suppress_embeds: self.options.suppress_embeds })
     }
 }
 
 impl Outgoing {
     /// A message of text alone.
     #[cfg(test)]
-    pub(super) fn of_words(text: &str) -> Self {
+    pub(super) fn of_text(text: &str) -> Self {
         Self {
             text: text.to_owned(),
             rows: Vec::new(),
             files: Vec::new(),
-            instead: String::new(),
+            file_lines: String::new(),
             suppress_embeds: false,
         }
     }
@@ -72,24 +72,24 @@ impl Outgoing {
 
     /// The same message with the names of its files instead of the files.
     pub(super) fn without_files(&self) -> Self {
-        let lines = [self.text.as_str(), &self.instead];
+        let lines = [self.text.as_str(), &self.file_lines];
         let text = lines.into_iter().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n");
         Self {
             text,
             rows: self.rows.clone(),
             files: Vec::new(),
-            instead: String::new(),
+            file_lines: String::new(),
             suppress_embeds: self.suppress_embeds,
         }
     }
 
     /// The payload of a new message in a channel.
-    pub(super) fn created(&self, nonce: &str, channel: Snowflake, reply_to: Option<Snowflake>) -> Value {
+    pub(super) fn create_payload(&self, nonce: &str, channel: Snowflake, reply_to: Option<Snowflake>) -> Value {
         let mut message = CreateMessage::new()
             .content(&self.text)
             .nonce(Nonce::String(nonce.to_owned()))
             .enforce_nonce(true)
-            .allowed_mentions(nobody())
+            .allowed_mentions(no_mentions())
             .components(self.rows.clone());
         if self.suppress_embeds {
             message = message.flags(MessageFlags::SUPPRESS_EMBEDS);
@@ -100,22 +100,22 @@ impl Outgoing {
                 .fail_if_not_exists(false);
             message = message.reference_message(reference);
         }
-        without_nothing(json(&message))
+        without_empty_fields(json(&message))
     }
 
     /// The payload of an edit.
-    pub(super) fn changed(&self) -> Value {
+    pub(super) fn edit_payload(&self) -> Value {
         let mut message =
-            EditMessage::new().content(&self.text).allowed_mentions(nobody()).components(self.rows.clone());
+            EditMessage::new().content(&self.text).allowed_mentions(no_mentions()).components(self.rows.clone());
         if self.suppress_embeds {
             message = message.flags(MessageFlags::SUPPRESS_EMBEDS);
         }
-        without_nothing(json(&message))
+        without_empty_fields(json(&message))
     }
 
     /// The payload of a further answer to an interaction.
-    pub(super) fn followed_up(&self, is_private: bool) -> Value {
-        let mut message = self.changed();
+    pub(super) fn follow_up_payload(&self, is_private: bool) -> Value {
+        let mut message = self.edit_payload();
         let flags = message.get("flags").and_then(Value::as_u64).unwrap_or_default();
         if is_private {
             message["flags"] = (flags | EPHEMERAL).into();
@@ -130,13 +130,13 @@ impl Outgoing {
 }
 
 /// Pings nobody, whatever an agent writes.
-fn nobody() -> CreateAllowedMentions {
+fn no_mentions() -> CreateAllowedMentions {
     CreateAllowedMentions::new().replied_user(false)
 }
 
 /// Removes empty lists and null references, which serenity serialises. Discord would take some of them as a request to
 /// remove something.
-fn without_nothing(mut message: Value) -> Value {
+fn without_empty_fields(mut message: Value) -> Value {
     let Some(fields) = message.as_object_mut() else { return message };
     for name in ["embeds", "sticker_ids", "attachments"] {
         if fields.get(name).and_then(Value::as_array).is_some_and(Vec::is_empty) {
@@ -155,20 +155,20 @@ fn without_nothing(mut message: Value) -> Value {
 
 /// The choices as buttons, and lines of text for those above the limit.
 fn buttons(turn: TurnId, choices: &[String]) -> (Vec<CreateActionRow>, Vec<String>) {
-    let (on_buttons, rest) = choices.split_at(choices.len().min(IN_A_ROW * ROWS));
+    let (on_buttons, rest) = choices.split_at(choices.len().min(BUTTONS_PER_ROW * MAX_ROWS));
     let button = |(index, choice): (usize, &String)| {
         CreateButton::new(pick_id(turn, index)).label(label(choice)).style(ButtonStyle::Secondary)
     };
     let buttons: Vec<CreateButton> = on_buttons.iter().enumerate().map(button).collect();
-    let rows = buttons.chunks(IN_A_ROW).map(|row| CreateActionRow::Buttons(row.to_vec())).collect();
+    let rows = buttons.chunks(BUTTONS_PER_ROW).map(|row| CreateActionRow::Buttons(row.to_vec())).collect();
     (rows, rest.iter().map(|choice| format!("- {choice}")).collect())
 }
 
 fn label(choice: &str) -> String {
-    if choice.chars().count() <= LABEL {
+    if choice.chars().count() <= MAX_LABEL {
         return choice.to_owned();
     }
-    choice.chars().take(LABEL - 1).chain(['…']).collect()
+    choice.chars().take(MAX_LABEL - 1).chain(['…']).collect()
 }
 
 fn number(id: Snowflake) -> Option<u64> {
@@ -188,7 +188,7 @@ mod tests {
             text: "hello @everyone".to_owned(),
             rows,
             files: Vec::new(),
-            instead: String::new(),
+            file_lines: String::new(),
             suppress_embeds: true,
         }
     }
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_message_calls_nobody_and_says_who_it_is() {
-        let message = outgoing(&[]).created("nonce", id("10"), Some(id("20")));
+        let message = outgoing(&[]).create_payload("nonce", id("10"), Some(id("20")));
 
         assert_eq!(
             message,
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_change_removes_the_buttons() {
-        let message = outgoing(&[]).changed();
+        let message = outgoing(&[]).edit_payload();
 
         assert_eq!(message["components"], serde_json::json!([]));
         assert_eq!(message["allowed_mentions"]["parse"], serde_json::json!([]));
@@ -231,7 +231,7 @@ mod tests {
     fn choices_are_buttons_in_rows_of_five() {
         let choices: Vec<String> = (0..27).map(|number| format!("{number}{}", "x".repeat(100))).collect();
 
-        let message = outgoing(&choices).created("nonce", id("10"), None);
+        let message = outgoing(&choices).create_payload("nonce", id("10"), None);
 
         let rows = message["components"].as_array().expect("rows");
         assert_eq!(rows.len(), 5);

@@ -9,22 +9,22 @@ use crate::{
     Discord,
     api::{Body, json},
     errors::{ApiError, Refusal, code},
-    payload::{Message, Sent},
+    payload::{Message, SentMessage},
     snowflake::Snowflake,
 };
 
 /// The longest name that is given to a thread, in characters. Discord allows 100
 /// (<https://discord.com/developers/docs/resources/channel#start-thread-from-message>).
-const NAME: usize = 80;
+const MAX_NAME: usize = 80;
 
 /// The name of a thread whose first message has no text.
 const NAMELESS: &str = "…";
 
 impl Discord {
     /// Notes the name of the thread that will start from this message.
-    pub(crate) fn note_topic(&self, message: &str, text: &str) {
+    pub(crate) fn note_thread_title(&self, message: &str, text: &str) {
         if let Some(message) = Snowflake::parse(message) {
-            self.topics.insert(message, name(text).into());
+            self.thread_titles.insert(message, thread_name(text).into());
         }
     }
 
@@ -37,13 +37,13 @@ impl Discord {
     ) -> Result<Receipt, ApiError> {
         let (chat, thread) = address::channels(delivery.conversation()).map_err(|error| no_channel(&error))?;
         let Some(thread) = thread else {
-            let is_direct = self.directory.place(chat).is_some_and(|place| place.is_direct());
+            let is_direct = self.directory.channel(chat).is_some_and(|info| info.is_direct());
             let sent = self.post(delivery, outgoing, chat, reply_to.filter(|_| !is_direct)).await?;
-            return Ok(self.note(&sent, outgoing));
+            return Ok(self.note_sent(&sent, outgoing));
         };
         if self.threadless.get(&thread).is_some() {
             let sent = self.post(delivery, outgoing, chat, Some(thread)).await?;
-            return Ok(self.note(&sent, outgoing));
+            return Ok(self.note_sent(&sent, outgoing));
         }
         // The message that a thread starts from is in the channel, so a message in the thread cannot reply to it.
         let reply_to = reply_to.filter(|message| *message != thread);
@@ -59,20 +59,22 @@ impl Discord {
             }
             sent => sent?,
         };
-        Ok(self.note(&sent, outgoing))
+        Ok(self.note_sent(&sent, outgoing))
     }
 
     /// Opens the thread of a message; `false` if that is impossible.
     async fn open_thread(&self, channel: Snowflake, message: Snowflake) -> Result<bool, ApiError> {
         let path = format!("channels/{channel}/messages/{message}");
-        let topic = match self.topics.get(&message) {
-            Some(topic) => topic.to_string(),
-            None => self.api.get::<Message>(&path).await.map_or_else(|_| NAMELESS.to_owned(), |it| name(&it.content)),
+        let title = match self.thread_titles.get(&message) {
+            Some(title) => title.to_string(),
+            None => {
+                self.api.get::<Message>(&path).await.map_or_else(|_| NAMELESS.to_owned(), |it| thread_name(&it.content))
+            }
         };
-        let thread = json(&CreateThread::new(topic));
-        match self.api.tell::<Sent>(Method::POST, &format!("{path}/threads"), &thread).await {
+        let thread = json(&CreateThread::new(title));
+        match self.api.ask_json::<SentMessage>(Method::POST, &format!("{path}/threads"), &thread).await {
             Ok(_) | Err(ApiError::Refused(Refusal { code: code::THREAD_EXISTS, .. })) => Ok(true),
-            Err(error) if error.may_pass() => Err(error),
+            Err(error) if error.is_transient() => Err(error),
             Err(error) => {
                 tracing::info!(channel = %self.channel, %error, "the thread cannot be opened, answering in the channel");
                 Ok(false)
@@ -87,17 +89,17 @@ impl Discord {
         outgoing: &Outgoing,
         channel: Snowflake,
         reply_to: Option<Snowflake>,
-    ) -> Result<Sent, ApiError> {
-        if let Some(sent) = self.sent_before(delivery, outgoing, channel, reply_to).await? {
+    ) -> Result<SentMessage, ApiError> {
+        if let Some(sent) = self.find_earlier_attempt(delivery, outgoing, channel, reply_to).await? {
             return Ok(sent);
         }
         let path = format!("channels/{channel}/messages");
         let nonce = nonce(delivery);
         let create = |reply_to| {
-            let body = outgoing.body(outgoing.created(&nonce, channel, reply_to));
+            let body = outgoing.body(outgoing.create_payload(&nonce, channel, reply_to));
             self.api.ask(Method::POST, &path, body)
         };
-        let sent: Sent = match create(reply_to).await {
+        let sent: SentMessage = match create(reply_to).await {
             // The answer matters more than its reply link.
             Err(error) if reply_to.is_some() && error.refusal().is_some_and(Refusal::is_about_reply) => {
                 create(None).await?
@@ -111,7 +113,7 @@ impl Discord {
     /// Makes a call on a message in the thread or in its parent channel, wherever the message is. The message that a thread
     /// starts from is in the channel, but the first message of a forum post is in the thread. `tail` follows the message id
     /// in the path.
-    pub(super) async fn where_it_is(
+    pub(super) async fn call_on_message(
         &self,
         conversation: &ConversationRef,
         message: Snowflake,
@@ -148,12 +150,12 @@ fn no_channel(error: &DeliveryError) -> ApiError {
 }
 
 /// The name of a thread that starts from this text: its first line, shortened.
-fn name(text: &str) -> String {
+fn thread_name(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or(NAMELESS);
-    if line.chars().count() <= NAME {
+    if line.chars().count() <= MAX_NAME {
         return line.to_owned();
     }
-    line.chars().take(NAME - 1).chain(['…']).collect()
+    line.chars().take(MAX_NAME - 1).chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -162,8 +164,8 @@ mod tests {
 
     #[test]
     fn a_thread_is_called_by_its_first_line() {
-        assert_eq!(name("\n What is this?\nTell me."), "What is this?");
-        assert_eq!(name(" "), NAMELESS);
-        assert_eq!(name(&"ö".repeat(200)).chars().count(), 80);
+        assert_eq!(thread_name("\n What is this?\nTell me."), "What is this?");
+        assert_eq!(thread_name(" "), NAMELESS);
+        assert_eq!(thread_name(&"ö".repeat(200)).chars().count(), 80);
     }
 }

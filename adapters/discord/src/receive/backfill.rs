@@ -5,13 +5,13 @@ use rejoinder_core::Backoff;
 use rejoinder_kit::ShuttingDown;
 use serde_json::value::RawValue;
 
-use super::Taking;
-use crate::{payload::Sent, snowflake::Snowflake};
+use super::EventStorer;
+use crate::{payload::SentMessage, snowflake::Snowflake};
 
 /// The most messages per call.
 const PAGE: usize = 100;
 
-impl Taking<'_> {
+impl EventStorer<'_> {
     /// Accepts the messages of a channel after `from` that are not older than `backfill_max_age`, oldest first. Stored ones
     /// are recognised as duplicates.
     pub(crate) async fn fill(&mut self, channel: Snowflake, from: Snowflake) -> Result<(), ShuttingDown> {
@@ -25,7 +25,7 @@ impl Taking<'_> {
             let page = self.receiver.until_shutdown(self.discord.api.get::<Vec<Box<RawValue>>>(&path)).await?;
             let page = match page {
                 Ok(page) => page,
-                Err(error) if error.may_pass() => {
+                Err(error) if error.is_transient() => {
                     tracing::warn!(channel = %self.discord.channel, in_channel = %channel, %error, "missed messages cannot be read yet, retrying");
                     self.receiver.pause(backoff.pause().max(error.pause().unwrap_or_default())).await?;
                     continue;
@@ -39,14 +39,14 @@ impl Taking<'_> {
             backoff.reset();
             let mut messages: Vec<(Snowflake, &RawValue)> = page
                 .iter()
-                .filter_map(|raw| Some((serde_json::from_str::<Sent>(raw.get()).ok()?.id, raw.as_ref())))
+                .filter_map(|raw| Some((serde_json::from_str::<SentMessage>(raw.get()).ok()?.id, raw.as_ref())))
                 .collect();
             messages.sort_unstable_by_key(|(id, _)| *id);
             let reader = self.reader();
             let read: Vec<_> =
                 messages.iter().filter_map(|(_, raw)| reader.read("MESSAGE_CREATE", raw.get(), 0)).collect();
             if !read.is_empty() {
-                self.take_in(read).await?;
+                self.store_events(read).await?;
             }
             match messages.last() {
                 Some((last, _)) if page.len() >= PAGE && *last > after => after = *last,

@@ -2,7 +2,7 @@
 
 use std::{ops::Deref, sync::Arc, time::Duration};
 
-use rejoinder_core::{ChannelId, conformance::refusing::Refuses};
+use rejoinder_core::{ChannelId, conformance::rejecting::Rejection};
 use rejoinder_discord::{Discord, DiscordSection, Pace};
 use rejoinder_discord_server::DiscordServer;
 pub(crate) use rejoinder_testkit::SILENT;
@@ -60,9 +60,9 @@ impl Gateway {
     }
 
     /// A connected gateway whose store refuses the first message.
-    pub(crate) async fn refusing(server: &DiscordServer) -> Self {
+    pub(crate) async fn rejecting(server: &DiscordServer) -> Self {
         let clock = Arc::default();
-        let gateway = Self::on(options(server), setup(&clock).refusing(Refuses::Words), clock).await;
+        let gateway = Self::on(options(server), setup(&clock).rejecting(Rejection::Text), clock).await;
         gateway.until_live().await;
         gateway
     }
@@ -73,9 +73,9 @@ impl Gateway {
         Self { kit: rejoinder_testkit::Gateway::start(setup, Arc::new(discord)).await, clock }
     }
 
-    /// Stops it, keeping its database for [`Down::up`].
-    pub(crate) async fn down(self) -> Down {
-        Down { setup: self.kit.down().await, clock: self.clock }
+    /// Stops it, keeping its database for [`StoppedGateway::restart`].
+    pub(crate) async fn shut_down(self) -> StoppedGateway {
+        StoppedGateway { setup: self.kit.shut_down().await, clock: self.clock }
     }
 
     /// Stops it, once nothing is owed and nothing waits to be sent.
@@ -85,14 +85,14 @@ impl Gateway {
 }
 
 /// A gateway that is not running.
-pub(crate) struct Down {
+pub(crate) struct StoppedGateway {
     setup: Setup,
     pub(crate) clock: Arc<LeadingClock>,
 }
 
-impl Down {
+impl StoppedGateway {
     /// Starts a gateway on the same database.
-    pub(crate) async fn up(self, server: &DiscordServer) -> Gateway {
+    pub(crate) async fn restart(self, server: &DiscordServer) -> Gateway {
         Gateway::on(options(server), self.setup, self.clock).await
     }
 }

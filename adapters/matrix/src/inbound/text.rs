@@ -2,14 +2,14 @@
 
 use rejoinder_core::COMMANDS;
 
-use super::Around;
+use super::EventContext;
 use crate::payload::{Event, Message};
 
 /// Aliases of the gateway's commands.
 const ALIASES: [&str; 2] = ["cancel", "reset"];
 
 /// The text of a message, without the quote and the mention that clients put before it.
-pub(super) fn said(event: &Event, message: &Message, around: &Around<'_>) -> String {
+pub(super) fn message_text(event: &Event, message: &Message, context: &EventContext<'_>) -> String {
     let body = if message.relates_to.in_reply_to.is_some() { without_quote(&message.body) } else { &message.body };
     let body = body.trim();
     if event.kind == "m.sticker" {
@@ -19,13 +19,13 @@ pub(super) fn said(event: &Event, message: &Message, around: &Around<'_>) -> Str
         "m.image" | "m.audio" | "m.video" | "m.file" => {
             // The body is a caption if there is a different `filename`; otherwise it is the file's name.
             let has_caption = message.filename.as_deref().is_some_and(|name| name != body);
-            if has_caption { command(without_mention(body, around)) } else { String::new() }
+            if has_caption { command(without_mention(body, context)) } else { String::new() }
         }
         "m.location" => {
             let place = message.geo_uri.as_deref().unwrap_or_default();
             format!("📍 {body} ({place})").replace(" ()", "")
         }
-        _ => command(without_mention(body, around)),
+        _ => command(without_mention(body, context)),
     }
 }
 
@@ -43,17 +43,17 @@ fn without_quote(body: &str) -> &str {
 }
 
 /// Removes our name, which clients put before a message to us.
-fn without_mention<'a>(body: &'a str, around: &Around<'_>) -> &'a str {
+fn without_mention<'a>(body: &'a str, context: &EventContext<'_>) -> &'a str {
     let bare = body.strip_prefix('@').unwrap_or(body);
-    let names = std::iter::once(around.me).chain(around.names.iter().map(String::as_str));
+    let names = std::iter::once(context.me).chain(context.names.iter().map(String::as_str));
     let after = names.filter_map(|name| starts_with(body, name).or_else(|| starts_with(bare, name)));
     let after = after.filter(|rest| rest.starts_with([':', ',']) || rest.starts_with(char::is_whitespace));
     // The localpart of our id may be an ordinary word, so it must be followed by `:` or `,`.
-    let short = localpart(around.me).and_then(|name| starts_with(bare, name));
+    let short = localpart(context.me).and_then(|name| starts_with(bare, name));
     let rest = after.chain(short.filter(|rest| rest.starts_with([':', ',']))).next();
-    let said = rest.map(|rest| rest.trim_start_matches([':', ',']).trim_start());
+    let text = rest.map(|rest| rest.trim_start_matches([':', ',']).trim_start());
     // A message of nothing but our name is kept as it is.
-    said.filter(|said| !said.is_empty()).unwrap_or(body)
+    text.filter(|text| !text.is_empty()).unwrap_or(body)
 }
 
 /// The rest of `body` after `name`, ignoring case.
@@ -75,16 +75,16 @@ fn command(body: &str) -> String {
 }
 
 /// Whether a message mentions us (<https://spec.matrix.org/latest/client-server-api/#user-and-room-mentions>).
-pub(super) fn mentions(message: &Message, around: &Around<'_>) -> bool {
+pub(super) fn mentions(message: &Message, context: &EventContext<'_>) -> bool {
     if let Some(mentions) = &message.mentions {
-        return mentions.user_ids.iter().any(|user| user == around.me);
+        return mentions.user_ids.iter().any(|user| user == context.me);
     }
     // The client does not support `m.mentions`: look for a link to us, or our name.
-    let links = [format!("matrix.to/#/{}", around.me), format!("matrix.to/#/{}", around.me.replacen('@', "%40", 1))];
+    let links = [format!("matrix.to/#/{}", context.me), format!("matrix.to/#/{}", context.me.replacen('@', "%40", 1))];
     let html = message.formatted_body.as_deref().unwrap_or_default();
     let body = without_quote(&message.body);
     links.iter().any(|link| html.contains(link.as_str()))
-        || std::iter::once(around.me).chain(around.names.iter().map(String::as_str)).any(|name| is_in(body, name))
+        || std::iter::once(context.me).chain(context.names.iter().map(String::as_str)).any(|name| is_in(body, name))
 }
 
 /// Whether a name occurs in a text as a whole word, ignoring case.

@@ -20,7 +20,7 @@ use reqwest::StatusCode;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
-use super::{Place, config};
+use super::{Target, config};
 use crate::{
     Matrix, Session, content, errors,
     payload::{Event, OUR_FIELD},
@@ -37,11 +37,11 @@ impl Matrix {
     /// The content of a message with a file. Uploads the file first, encrypted if the room is.
     pub(super) async fn file(
         &self,
-        place: &Place<'_>,
+        target: &Target<'_>,
         file: &Attachment,
         caption: &str,
     ) -> Result<Value, DeliveryError> {
-        let ours = json!({ "id": place.delivery.id() });
+        let ours = json!({ "id": target.delivery.id() });
         if files::is_on_the_web(&file.url) {
             // A file on the web is sent as a link.
             let gap = if caption.trim().is_empty() { "" } else { "\n\n" };
@@ -61,15 +61,16 @@ impl Matrix {
             "m.mentions": {},
             OUR_FIELD: ours,
         });
-        let encrypted = place.room.latest_encryption_state().await.map_err(|error| self.judge(errors::sdk(&error)))?;
-        let client = &place.session.client;
+        let encrypted =
+            target.room.latest_encryption_state().await.map_err(|error| self.classify(errors::sdk(&error)))?;
+        let client = &target.session.client;
         if encrypted.is_encrypted() {
             let uploaded = client.upload_encrypted_file(&mut Cursor::new(bytes)).await;
-            let file = uploaded.map_err(|error| self.judge(errors::sdk(&error)))?;
+            let file = uploaded.map_err(|error| self.classify(errors::sdk(&error)))?;
             content["file"] = serde_json::to_value(file).unwrap_or_default();
         } else {
             let uploaded = client.media().upload(&mime, bytes, Some(config(FILE_TIMEOUT))).await;
-            let uploaded = uploaded.map_err(|error| self.judge(errors::sdk(&error)))?;
+            let uploaded = uploaded.map_err(|error| self.classify(errors::sdk(&error)))?;
             content["url"] = json!(uploaded.content_uri);
         }
         Ok(content)
@@ -83,7 +84,7 @@ impl Matrix {
         limit: usize,
     ) -> Result<Vec<u8>, FetchError> {
         let limit = limit.min(self.options.max_attachment.bytes());
-        let (room, event) = kept_at(&file.url).ok_or_else(|| FetchError::NotOurs(file.name.clone()))?;
+        let (room, event) = event_of_url(&file.url).ok_or_else(|| FetchError::NotOurs(file.name.clone()))?;
         let failed = |why: String| FetchError::Failed(why);
         let room = session.client.get_room(&room).ok_or_else(|| failed("the room is not joined".to_owned()))?;
         let event = room.event(&event, None).await.map_err(|error| failed(error.to_string()))?;
@@ -97,7 +98,7 @@ impl Matrix {
             MediaSource::Plain(uri) => (uri, None),
             MediaSource::Encrypted(file) => (file.url.clone(), Some(*file)),
         };
-        let fetched = tokio::time::timeout(FILE_TIMEOUT, self.stored(&session.client, &uri, limit)).await;
+        let fetched = tokio::time::timeout(FILE_TIMEOUT, self.fetch_stored(&session.client, &uri, limit)).await;
         let bytes = fetched.map_err(|_| failed("timed out".to_owned()))??;
         match key {
             Some(key) => decrypted(&bytes, key).map_err(failed),
@@ -106,7 +107,7 @@ impl Matrix {
     }
 
     /// Downloads a file as it is stored on the homeserver. Enforces `limit` (bytes) whatever size its event claims.
-    async fn stored(&self, client: &Client, uri: &MxcUri, limit: usize) -> Result<Vec<u8>, FetchError> {
+    async fn fetch_stored(&self, client: &Client, uri: &MxcUri, limit: usize) -> Result<Vec<u8>, FetchError> {
         let failed = |why: String| FetchError::Failed(why);
         let (server, media) = uri.parts().map_err(|error| failed(error.to_string()))?;
         let token = SecretString::from(client.access_token().unwrap_or_default());
@@ -117,10 +118,10 @@ impl Matrix {
             if let Ok(mut segments) = url.path_segments_mut() {
                 segments.push(server.as_str()).push(media);
             }
-            let asked = self.http.get(url).bearer_auth(token.expose_secret()).send().await;
-            let asked = asked.map_err(|error| failed(errors::transport(&error)))?;
-            let is_unknown = asked.status() == StatusCode::NOT_FOUND;
-            response = Some(asked);
+            let sent = self.http.get(url).bearer_auth(token.expose_secret()).send().await;
+            let sent = sent.map_err(|error| failed(errors::transport(&error)))?;
+            let is_unknown = sent.status() == StatusCode::NOT_FOUND;
+            response = Some(sent);
             if !is_unknown {
                 break;
             }
@@ -142,7 +143,7 @@ fn decrypted(bytes: &[u8], key: EncryptedFile) -> Result<Vec<u8>, String> {
 }
 
 /// The event that an attachment's URL names.
-fn kept_at(url: &str) -> Option<(OwnedRoomId, OwnedEventId)> {
+fn event_of_url(url: &str) -> Option<(OwnedRoomId, OwnedEventId)> {
     match MatrixUri::parse(url).ok()?.id() {
         MatrixId::Event(room, event) => Some((RoomId::parse(room.as_str()).ok()?, event.clone())),
         _ => None,
@@ -185,9 +186,9 @@ mod tests {
 
     #[test]
     fn only_our_own_addresses_are_fetched() {
-        assert!(kept_at("matrix:roomid/room:example.org/e/1").is_some());
+        assert!(event_of_url("matrix:roomid/room:example.org/e/1").is_some());
         for url in ["https://example.org/a", "matrix:u/ada:example.org", "mxc://example.org/a", ""] {
-            assert!(kept_at(url).is_none(), "{url}");
+            assert!(event_of_url(url).is_none(), "{url}");
         }
     }
 }

@@ -49,7 +49,7 @@ impl Presence {
     }
 
     /// Removes the events that others sent while we were not in the room. `events` are oldest first.
-    pub(super) fn without_what_we_missed(&mut self, events: Vec<TimelineEvent>, me: &str) -> Vec<TimelineEvent> {
+    pub(super) fn while_present(&mut self, events: Vec<TimelineEvent>, me: &str) -> Vec<TimelineEvent> {
         let mut concerns_us = |event: &TimelineEvent| {
             let membership = read(event).and_then(|event| event.membership_of(me));
             if let Some(membership) = &membership {
@@ -62,7 +62,7 @@ impl Presence {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum From {
+pub(super) enum TimelineStart {
     /// After the last stored event.
     After(Position),
     /// With our invitation, or where we joined without one: people write to an account that they have just invited.
@@ -71,7 +71,7 @@ pub(super) enum From {
     Join,
 }
 
-impl From {
+impl TimelineStart {
     /// The index of the first event that concerns us, if these events show where that is.
     pub(super) fn begin(&self, events: &[TimelineEvent], me: &str) -> Option<usize> {
         let found = events.iter().rposition(|event| read(event).is_some_and(|event| self.is_before(&event, me)));
@@ -104,7 +104,7 @@ mod tests {
         TimelineEvent::from_plaintext(Raw::new(value).expect("json").cast_unchecked())
     }
 
-    fn said(id: &str) -> TimelineEvent {
+    fn message_event(id: &str) -> TimelineEvent {
         event(&json!({ "type": "m.room.message", "event_id": id, "sender": "@ada:example.org", "content": {} }))
     }
 
@@ -129,8 +129,8 @@ mod tests {
 
     #[test]
     fn what_is_stored_does_not_concern_us_again() {
-        let events = [said("$1"), said("$2"), said("$3")];
-        let after = |id: &str| From::After(Position::Event { at: 0, id: id.to_owned() });
+        let events = [message_event("$1"), message_event("$2"), message_event("$3")];
+        let after = |id: &str| TimelineStart::After(Position::Event { at: 0, id: id.to_owned() });
 
         assert_eq!(after("$2").begin(&events, ME), Some(2));
         assert_eq!(after("$3").begin(&events, ME), Some(3));
@@ -140,16 +140,16 @@ mod tests {
     #[test]
     fn what_is_said_behind_our_back_does_not_concern_us() {
         let events = vec![
-            said("$1"),
+            message_event("$1"),
             member("$2", "leave", "join"),
-            said("$3"),
+            message_event("$3"),
             member("$4", "invite", "leave"),
-            said("$5"),
+            message_event("$5"),
             member("$6", "join", "invite"),
-            said("$7"),
+            message_event("$7"),
         ];
 
-        let left = Presence::before(first(&events).as_ref()).without_what_we_missed(events, ME);
+        let left = Presence::before(first(&events).as_ref()).while_present(events, ME);
 
         let ids: Vec<_> = left.iter().filter_map(read).map(|event| event.id).collect();
         assert_eq!(ids, ["$1", "$2", "$4", "$5", "$6", "$7"]);
@@ -157,9 +157,10 @@ mod tests {
 
     #[test]
     fn nor_does_it_where_we_left_long_before() {
-        let events = vec![said("$1"), member("$2", "join", "leave"), said("$3"), member("$4", "join", "join")];
+        let events =
+            vec![message_event("$1"), member("$2", "join", "leave"), message_event("$3"), member("$4", "join", "join")];
 
-        let left = Presence::before(first(&events).as_ref()).without_what_we_missed(events, ME);
+        let left = Presence::before(first(&events).as_ref()).while_present(events, ME);
 
         let ids: Vec<_> = left.iter().filter_map(read).map(|event| event.id).collect();
         assert_eq!(ids, ["$2", "$3", "$4"]);
@@ -167,18 +168,29 @@ mod tests {
 
     #[test]
     fn a_new_room_begins_with_our_invitation() {
-        let events =
-            [said("$1"), member("$2", "invite", "leave"), said("$3"), member("$4", "join", "invite"), said("$5")];
+        let events = [
+            message_event("$1"),
+            member("$2", "invite", "leave"),
+            message_event("$3"),
+            member("$4", "join", "invite"),
+            message_event("$5"),
+        ];
 
-        assert_eq!(From::Invite.begin(&events, ME), Some(2));
-        assert_eq!(From::Join.begin(&events, ME), Some(4));
+        assert_eq!(TimelineStart::Invite.begin(&events, ME), Some(2));
+        assert_eq!(TimelineStart::Join.begin(&events, ME), Some(4));
     }
 
     #[test]
     fn a_new_room_without_an_invitation_begins_where_we_joined() {
-        let events = [said("$1"), member("$2", "join", "leave"), said("$3"), member("$4", "join", "join"), said("$5")];
+        let events = [
+            message_event("$1"),
+            member("$2", "join", "leave"),
+            message_event("$3"),
+            member("$4", "join", "join"),
+            message_event("$5"),
+        ];
 
-        assert_eq!(From::Invite.begin(&events, ME), Some(2));
-        assert_eq!(From::Join.begin(&events, ME), Some(2));
+        assert_eq!(TimelineStart::Invite.begin(&events, ME), Some(2));
+        assert_eq!(TimelineStart::Join.begin(&events, ME), Some(2));
     }
 }

@@ -22,7 +22,7 @@ async fn a_limit_is_waited_out() {
     ada.until_joined(&room, gateway.user()).await;
 
     let body = json!({ "errcode": "M_LIMIT_EXCEEDED", "error": "slow down", "retry_after_ms": 2000 });
-    proxy.fails("PUT", "/send/m.room.message/", 1, Fault::Answer { status: 429, body });
+    proxy.fail("PUT", "/send/m.room.message/", 1, Fault::Answer { status: 429, body });
     let asked = std::time::Instant::now();
     ada.says(&room, "say hello").await;
 
@@ -34,7 +34,7 @@ async fn a_limit_is_waited_out() {
 /// H4. With Synapse's default limits, drafts leave room for answers.
 #[tokio::test]
 async fn drafts_leave_room_for_the_answer() {
-    let homeserver = Homeserver::start(Settings::as_synapse_comes()).await;
+    let homeserver = Homeserver::start(Settings::synapse_defaults()).await;
     let proxy = homeserver.proxy().await;
     let account = homeserver.account("agent").await;
     let gateway = Gateway::synced(options(proxy.url(), &account)).await;
@@ -55,7 +55,7 @@ async fn drafts_leave_room_for_the_answer() {
         let thread = person.says(&room, &format!("stay out of {number}")).await;
         person.says_in_thread(&room, &thread, gateway.user(), "begin something").await;
     }
-    gateway.agent_has(2 * DRAFTS).await;
+    gateway.until_agent_has(2 * DRAFTS).await;
     let sends = || proxy.calls().into_iter().filter(|call| call.path.contains("/send/m.room.message/"));
     ada.until("drafts", async || (sends().count() >= 5).then_some(())).await;
     ada.mentions(&room, gateway.user(), "say at once").await;
@@ -64,7 +64,7 @@ async fn drafts_leave_room_for_the_answer() {
     ada.until("the answer", answered).await;
     let limited = sends().filter(|call| call.status == 429).count();
     assert_eq!(limited, 0, "drafts have used up the rate limit");
-    gateway.down().await;
+    gateway.shut_down().await;
 }
 
 #[tokio::test]

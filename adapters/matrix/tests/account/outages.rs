@@ -14,18 +14,18 @@ async fn what_was_said_while_we_were_away_is_answered_once_and_in_order() {
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "say before").await;
     ada.until_hears(&room, gateway.user(), 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    let gateway = gateway.down().await;
+    let gateway = gateway.shut_down().await;
     let expected: Vec<String> = (0..120).map(|number| format!("number {number}")).collect();
     for text in &expected {
         ada.says(&room, &format!("say {text}")).await;
     }
-    let gateway = gateway.up().await;
+    let gateway = gateway.restart().await;
 
     let heard = until_hears_much(&ada, &room, gateway.user(), 121).await;
-    let told: Vec<String> = gateway.told().into_iter().map(|text| text.replacen("say ", "", 1)).collect();
-    assert_eq!(told, expected, "the agent got them in another order");
+    let texts: Vec<String> = gateway.agent_texts().into_iter().map(|text| text.replacen("say ", "", 1)).collect();
+    assert_eq!(texts, expected, "the agent got them in another order");
     assert_eq!(heard[1..], expected);
     gateway.stop().await;
 }
@@ -40,24 +40,24 @@ async fn what_the_sdk_has_seen_and_we_have_not_stored_is_read_back() {
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "say before").await;
     ada.until_hears(&room, gateway.user(), 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     // Restores an older database next to a newer SDK store.
-    let gateway = gateway.down().await;
+    let gateway = gateway.shut_down().await;
     let database = gateway.path().join("test.db");
     let kept = std::fs::read(&database).expect("the database can be read");
-    let up = gateway.up().await;
+    let up = gateway.restart().await;
     up.until_synced().await;
     ada.says(&room, "say lost").await;
     ada.until_hears(&room, up.user(), 2).await;
-    up.settles().await;
-    let down = up.down().await;
+    up.until_settled().await;
+    let down = up.shut_down().await;
     for name in ["test.db-wal", "test.db-shm"] {
         // They may not exist.
         let _ = std::fs::remove_file(down.path().join(name));
     }
     std::fs::write(&database, kept).expect("the database can be written");
-    let gateway = down.up().await;
+    let gateway = down.restart().await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 3).await, ["before", "lost", "lost"]);
     gateway.stop().await;
@@ -72,12 +72,12 @@ async fn a_homeserver_that_goes_and_comes_back_is_survived() {
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "wait one").await;
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
 
     homeserver.stop();
     gateway.until_health("a health problem", |health| health.problem.is_some()).await;
-    gateway.agent_goes_on();
-    homeserver.start_again().await;
+    gateway.release_agent();
+    homeserver.restart().await;
     ada.says(&room, "say two").await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["one and that is all.", "two"]);
@@ -96,12 +96,12 @@ async fn an_answer_whose_receipt_is_lost_is_there_once() {
     let room = ada.direct(gateway.user()).await;
     ada.until_joined(&room, gateway.user()).await;
 
-    proxy.fails("PUT", "/send/m.room.message/", 2, Fault::LoseAnswer);
+    proxy.fail("PUT", "/send/m.room.message/", 2, Fault::LoseAnswer);
     ada.says(&room, "say hello").await;
 
     let sends = || proxy.calls().into_iter().filter(|call| call.path.contains("/send/m.room.message/"));
     ada.until("a resend", async || (sends().count() >= 3).then_some(())).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     let transactions: std::collections::HashSet<String> = sends().map(|call| call.path).collect();
     assert_eq!(transactions.len(), 1, "{transactions:?}");
     assert_eq!(ada.hears(&room, gateway.user()).await, ["hello"]);
@@ -145,10 +145,10 @@ async fn a_gap_is_filled_without_a_restart() {
     ada.says(&room, "say before").await;
     ada.until_hears(&room, gateway.user(), 1).await;
 
-    proxy.fails("GET", "/sync", usize::MAX, trouble());
+    proxy.fail("GET", "/sync", usize::MAX, trouble());
     gateway.until_health("a health problem", |health| health.problem.is_some()).await;
     let texts = says_much(&ada, &room).await;
-    proxy.heals();
+    proxy.clear_faults();
 
     let heard = until_hears_much(&ada, &room, gateway.user(), 1 + texts.len()).await;
     assert_eq!(heard[1..], texts);
@@ -174,14 +174,14 @@ async fn a_sync_that_comes_again_is_answered_once() {
     let calls = proxy.calls();
     let brought = calls.iter().rfind(|call| call.path.contains("/sync") && call.answer.to_string().contains(&said));
     let brought = brought.expect("a sync with the message").answer.clone();
-    proxy.fails("GET", "/sync", 3, Fault::Answer { status: 200, body: brought.clone() });
+    proxy.fail("GET", "/sync", 3, Fault::Answer { status: 200, body: brought.clone() });
     let is_again = |call: &&Call| call.path.contains("/sync") && call.answer == brought;
     ada.until("a repeated sync", async || (proxy.calls().iter().filter(is_again).count() >= 4).then_some(())).await;
     ada.says(&room, "say two").await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["one", "two"]);
-    gateway.settles().await;
-    assert_eq!(gateway.told(), ["say one", "say two"]);
+    gateway.until_settled().await;
+    assert_eq!(gateway.agent_texts(), ["say one", "say two"]);
     gateway.stop().await;
 }
 
@@ -197,9 +197,9 @@ async fn an_event_with_a_wrong_time_hides_nothing() {
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "say before").await;
     ada.until_hears(&room, gateway.user(), 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    proxy.fails("GET", "/sync", usize::MAX, trouble());
+    proxy.fail("GET", "/sync", usize::MAX, trouble());
     gateway.until_health("a health problem", |health| health.problem.is_some()).await;
     let texts = says_much(&ada, &room).await;
     // The page of the gap as the homeserver returns it, except for the time of one event.
@@ -207,8 +207,8 @@ async fn an_event_with_a_wrong_time_hides_nothing() {
     let odd = page["chunk"].as_array_mut().expect("events").iter_mut();
     let mut odd = odd.filter(|event| event["content"]["body"] == "say number 5");
     odd.next().expect("message 5")["origin_server_ts"] = json!(1_000_000_000_000_i64);
-    proxy.heals();
-    proxy.fails("GET", "/messages", 1, Fault::Answer { status: 200, body: page });
+    proxy.clear_faults();
+    proxy.fail("GET", "/messages", 1, Fault::Answer { status: 200, body: page });
 
     let heard = until_hears_much(&ada, &room, gateway.user(), 1 + texts.len()).await;
     assert_eq!(heard[1..], texts);
@@ -228,21 +228,21 @@ async fn a_room_that_cannot_be_read_deafens_no_other() {
         ada.says(room, "say before").await;
         ada.until_hears(room, gateway.user(), 1).await;
     }
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    proxy.fails("GET", "/sync", usize::MAX, trouble());
+    proxy.fail("GET", "/sync", usize::MAX, trouble());
     gateway.until_health("a health problem", |health| health.problem.is_some()).await;
     let texts = says_much(&ada, &broken).await;
     ada.says(&whole, "say here").await;
-    proxy.heals();
+    proxy.clear_faults();
     // URLs escape room ids, except for this part.
     let name = broken[1..].split(':').next().expect("a room id has a name");
-    proxy.fails("GET", name, usize::MAX, trouble());
+    proxy.fail("GET", name, usize::MAX, trouble());
 
     assert_eq!(ada.until_hears(&whole, gateway.user(), 2).await, ["before", "here"]);
     ada.says(&whole, "say more").await;
     assert_eq!(ada.until_hears(&whole, gateway.user(), 3).await[2], "more");
-    proxy.heals();
+    proxy.clear_faults();
     let heard = until_hears_much(&ada, &broken, gateway.user(), 1 + texts.len()).await;
     assert_eq!(heard[1..], texts, "missed messages are answered once they can be read");
     gateway.stop().await;
@@ -262,23 +262,23 @@ async fn what_could_not_be_read_back_is_read_after_a_restart() {
         ada.says(room, "say before").await;
         ada.until_hears(room, gateway.user(), 1).await;
     }
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    proxy.fails("GET", "/sync", usize::MAX, trouble());
+    proxy.fail("GET", "/sync", usize::MAX, trouble());
     gateway.until_health("a health problem", |health| health.problem.is_some()).await;
     let mut texts = says_much(&ada, &broken).await;
-    proxy.heals();
+    proxy.clear_faults();
     // URLs escape room ids, except for this part.
     let name = broken[1..].split(':').next().expect("a room id has a name");
-    proxy.fails("GET", name, usize::MAX, trouble());
+    proxy.fail("GET", name, usize::MAX, trouble());
     ada.says(&whole, "say here").await;
     ada.until_hears(&whole, gateway.user(), 2).await;
     ada.says(&broken, "say last").await;
     ada.says(&whole, "say more").await;
     ada.until_hears(&whole, gateway.user(), 3).await;
-    let down = gateway.down().await;
-    proxy.heals();
-    let gateway = down.up().await;
+    let down = gateway.shut_down().await;
+    proxy.clear_faults();
+    let gateway = down.restart().await;
 
     texts.push("last".to_owned());
     let heard = until_hears_much(&ada, &broken, gateway.user(), 1 + texts.len()).await;
@@ -316,15 +316,15 @@ async fn replied_to_in_trouble(times: usize, fault: Fault) -> Proxy {
     ada.mentions(&room, gateway.user(), "say hello").await;
     ada.until_hears(&room, gateway.user(), 1).await;
     let said = ada.sees(&room).await.pop().expect("an answer");
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     // Messages from before a restart are not remembered.
-    let gateway = gateway.down().await.up().await;
-    proxy.fails("GET", "/event/", times, fault);
+    let gateway = gateway.shut_down().await.restart().await;
+    proxy.fail("GET", "/event/", times, fault);
     bob.replies(&room, &said.id, "say why").await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["hello", "why"]);
-    assert_eq!(gateway.agent_has(1).await.quoted.as_deref(), Some("hello"));
+    assert_eq!(gateway.until_agent_has(1).await.quoted.as_deref(), Some("hello"));
     gateway.stop().await;
     proxy
 }

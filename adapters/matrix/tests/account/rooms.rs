@@ -53,18 +53,18 @@ async fn what_is_owed_to_a_room_that_put_us_out_is_visible() {
     let ada = homeserver.person("ada").await;
     let room = ada.room("A chat", &[gateway.user()]).await;
     ada.says(&room, "wait one").await;
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
 
     ada.kick(&room, gateway.user()).await;
     // An answer to a later message shows that the change has arrived.
     let other = ada.direct(gateway.user()).await;
     ada.says(&other, "say after").await;
     ada.until_hears(&other, gateway.user(), 1).await;
-    gateway.agent_goes_on();
-    gateway.settles().await;
+    gateway.release_agent();
+    gateway.until_settled().await;
 
     assert_eq!(gateway.undeliverable().await, 1);
-    gateway.down().await;
+    gateway.shut_down().await;
 }
 
 #[tokio::test]
@@ -73,13 +73,13 @@ async fn a_room_that_is_upgraded_goes_on_as_another_one() {
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "wait one").await;
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
 
     let next = ada.upgrade(&room, "10").await;
     ada.invite(&next, gateway.user()).await;
     ada.until_joined(&next, gateway.user()).await;
     ada.says(&next, "say two").await;
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
     let mut heard = ada.until_hears(&next, gateway.user(), 2).await;
     heard.sort();
@@ -95,24 +95,24 @@ async fn a_room_that_goes_on_without_us_is_visible() {
     let ada = homeserver.person("ada").await;
     let room = ada.room("A chat", &[gateway.user()]).await;
     ada.says(&room, "wait one").await;
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
 
     let next = ada.upgrade(&room, "10").await;
     // An answer to a later message shows that the change has arrived.
     let other = ada.direct(gateway.user()).await;
     ada.says(&other, "say after").await;
     ada.until_hears(&other, gateway.user(), 1).await;
-    gateway.agent_goes_on();
-    gateway.settles().await;
+    gateway.release_agent();
+    gateway.until_settled().await;
     assert_eq!(gateway.undeliverable().await, 1);
     ada.invite(&next, gateway.user()).await;
     ada.until_joined(&next, gateway.user()).await;
     ada.says(&next, "say two").await;
 
     assert_eq!(ada.until_hears(&next, gateway.user(), 1).await, ["two"]);
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.hears(&next, gateway.user()).await, ["two"]);
-    gateway.down().await;
+    gateway.shut_down().await;
 }
 
 /// The operator brought the account into the room: its successor needs no permission of its own.
@@ -148,16 +148,16 @@ async fn a_room_that_names_a_false_successor_is_not_left() {
     ada.says(&other, "say hello").await;
     ada.until_hears(&other, gateway.user(), 1).await;
     eve.says(&room, "wait one").await;
-    gateway.agent_has(2).await;
+    gateway.until_agent_has(2).await;
 
     let closed = json!({ "body": "This room goes on elsewhere", "replacement_room": other });
     eve.sets(&room, "m.room.tombstone", &closed).await;
     let after = eve.says(&room, "say two").await;
     gateway.until_stored(&room, &after).await;
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
     assert_eq!(eve.until_hears(&room, gateway.user(), 2).await, ["one and that is all.", "two"]);
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.hears(&other, gateway.user()).await, ["hello"]);
     gateway.stop().await;
 }
@@ -170,7 +170,7 @@ async fn what_was_said_behind_our_back_is_not_answered_however_much_it_is() {
     let room = ada.room("A chat", &[gateway.user()]).await;
     ada.says(&room, "say before").await;
     ada.until_hears(&room, gateway.user(), 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     ada.kick(&room, gateway.user()).await;
     says_much(&ada, &room).await;
@@ -180,9 +180,9 @@ async fn what_was_said_behind_our_back_is_not_answered_however_much_it_is() {
     ada.says(&room, "say after").await;
 
     ada.until_hears(&room, gateway.user(), 3).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.hears(&room, gateway.user()).await, ["before", "again", "after"]);
-    assert_eq!(gateway.told(), ["say before", "say again", "say after"]);
+    assert_eq!(gateway.agent_texts(), ["say before", "say again", "say after"]);
     gateway.stop().await;
 }
 
@@ -197,19 +197,19 @@ async fn what_was_said_behind_our_back_while_we_were_away_is_not_answered() {
     let room = ada.room("A chat", &[gateway.user()]).await;
     ada.says(&room, "say before").await;
     ada.until_hears(&room, gateway.user(), 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    let down = gateway.down().await;
+    let down = gateway.shut_down().await;
     ada.says(&room, "say seen").await;
     ada.kick(&room, &account.user).await;
     says_much(&ada, &room).await;
     ada.invite(&room, &account.user).await;
     homeserver.join(&token, &room).await;
     says_much(&ada, &room).await;
-    let gateway = down.up().await;
+    let gateway = down.restart().await;
 
     let heard = until_hears_much(&ada, &room, gateway.user(), 62).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(heard.len(), 62);
     assert_eq!((&*heard[0], &*heard[1], &*heard[2]), ("before", "seen", "number 0"));
     assert_eq!(ada.hears(&room, gateway.user()).await, heard);

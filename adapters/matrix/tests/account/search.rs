@@ -25,14 +25,14 @@ fn sends(proxy: &Proxy) -> usize {
 
 /// Two attempts, the first with the fault `first`, the second without effect. Then a long time passes.
 async fn time_passes_after(first: Fault, gateway: &Gateway, proxy: &Proxy) {
-    proxy.heals();
-    proxy.fails("PUT", "/send/m.room.", 1, first);
-    proxy.fails("PUT", "/send/m.room.", usize::MAX, trouble());
-    let turn = gateway.agent_has(1).await.turn;
-    gateway.agent_goes_on();
+    proxy.clear_faults();
+    proxy.fail("PUT", "/send/m.room.", 1, first);
+    proxy.fail("PUT", "/send/m.room.", usize::MAX, trouble());
+    let turn = gateway.until_agent_has(1).await.turn;
+    gateway.release_agent();
     gateway.until_tried(turn, 2).await;
     gateway.clock.advance(LONG);
-    proxy.heals();
+    proxy.clear_faults();
 }
 
 /// D1, E8. The homeserver would accept a resend as a new message: the message is found by our field, and not sent again.
@@ -47,7 +47,7 @@ async fn what_was_sent_a_day_ago_is_found_and_not_sent_again() {
 
     time_passes_after(Fault::LoseAnswer, &gateway, &proxy).await;
     let before = sends(&proxy);
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     assert_eq!(sends(&proxy), before, "sent again");
     assert_eq!(ada.hears(&room, gateway.user()).await, ["one and that is all."]);
@@ -67,7 +67,7 @@ async fn what_never_came_is_sent_a_day_later() {
     time_passes_after(trouble(), &gateway, &proxy).await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 1).await, ["one and that is all."]);
-    gateway.settles().await;
+    gateway.until_settled().await;
     assert_eq!(ada.hears(&room, gateway.user()).await, ["one and that is all."]);
     gateway.stop().await;
 }
@@ -87,7 +87,7 @@ async fn what_was_sent_encrypted_a_day_ago_is_found_and_not_sent_again() {
 
     time_passes_after(Fault::LoseAnswer, &gateway, &proxy).await;
     let before = sends(&proxy);
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     assert_eq!(sends(&proxy), before, "sent again");
     assert_eq!(ada.hears(&room, gateway.user()).await, ["one and that is all."]);

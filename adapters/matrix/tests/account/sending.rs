@@ -30,7 +30,7 @@ async fn an_answer_is_seen_as_it_grows() {
 
     ada.says(&room, "begin half a sentence").await;
     assert_eq!(ada.until_hears(&room, gateway.user(), 1).await, ["half a sentence"]);
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
     let whole = "half a sentence and that is all.";
     ada.until("the whole answer", async || (ada.hears(&room, gateway.user()).await == [whole]).then_some(())).await;
@@ -46,7 +46,7 @@ async fn typing_is_shown_until_the_answer_is_there() {
 
     ada.says(&room, "wait one").await;
     ada.until("typing", async || ada.typing(&room).await.contains(&gateway.user().to_owned()).then_some(())).await;
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
     ada.until_hears(&room, gateway.user(), 1).await;
     ada.until("no typing", async || ada.typing(&room).await.is_empty().then_some(())).await;
@@ -80,14 +80,14 @@ async fn a_reaction_that_is_there_already_is_one() {
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
     ada.until_joined(&room, gateway.user()).await;
-    let down = gateway.down().await;
+    let down = gateway.shut_down().await;
 
     let said = ada.says(&room, "react 🎉").await;
     let ourselves = homeserver.log_in(&account).await;
     ourselves.reacts(&room, &said, "🎉").await;
-    let gateway = down.up().await;
-    gateway.agent_has(1).await;
-    gateway.settles().await;
+    let gateway = down.restart().await;
+    gateway.until_agent_has(1).await;
+    gateway.until_settled().await;
 
     let is_refused = |call: &Call| call.answer["errcode"] == "M_DUPLICATE_ANNOTATION";
     proxy.until("a duplicate is rejected", is_refused).await;
@@ -143,7 +143,7 @@ async fn a_question_is_closed_by_its_first_pick() {
     let closed = ada.until("the buttons are gone", closed).await;
     assert_eq!(closed.text, "Which of these?\n\n1. say more\n2. say less\n\n✓ say less");
     assert_eq!(closed.reactions.len(), 3, "people's reactions stay");
-    gateway.settles().await;
+    gateway.until_settled().await;
     let mut heard = ada.hears(&room, gateway.user()).await.split_off(1);
     heard.sort();
     assert_eq!(heard, ["You said: 2", "less"]);
@@ -205,10 +205,10 @@ async fn an_answer_says_what_it_answers_when_that_is_not_plain() {
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
     let first = ada.says(&room, "wait one").await;
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
     let second = ada.says(&room, "say two").await;
     ada.until("a read receipt", async || ada.read_by(&room, gateway.user()).await.filter(|read| *read == second)).await;
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
     ada.until_hears(&room, gateway.user(), 2).await;
 

@@ -26,7 +26,7 @@ async fn a_restart_keeps_the_device() {
     let gateway = Gateway::synced(options(proxy.url(), &account)).await;
     let before = gateway.device();
 
-    let gateway = gateway.down().await.up().await;
+    let gateway = gateway.shut_down().await.restart().await;
     gateway.until_synced().await;
 
     assert_eq!(gateway.device(), before);
@@ -62,11 +62,11 @@ async fn a_restart_with_an_access_token_keeps_the_device() {
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "say one").await;
     ada.until_hears(&room, gateway.user(), 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    let down = gateway.down().await;
+    let down = gateway.shut_down().await;
     ada.says(&room, "say two").await;
-    let gateway = down.up().await;
+    let gateway = down.restart().await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 2).await, ["one", "two"]);
     assert_eq!(gateway.device(), before);
@@ -88,17 +88,17 @@ async fn the_token_of_another_device_is_refused_and_nothing_is_lost() {
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "say one").await;
     ada.until_hears(&room, gateway.user(), 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
-    let mut down = gateway.down().await;
+    let mut down = gateway.shut_down().await;
     ada.says(&room, "say two").await;
     let another = token_of_another_device(homeserver, &account).await;
     down.options = down.options.with_login(Login::AccessToken(another.into()));
-    let gateway = down.up().await;
+    let gateway = down.restart().await;
     let health = gateway.until_health("a health problem", |health| health.problem.is_some()).await;
-    let mut down = gateway.down().await;
+    let mut down = gateway.shut_down().await;
     down.options = down.options.with_login(ours);
-    let gateway = down.up().await;
+    let gateway = down.restart().await;
 
     let problem = health.problem.unwrap_or_default();
     assert!(problem.starts_with("the access token belongs to device"), "{problem}");
@@ -130,10 +130,10 @@ async fn the_token_of_a_device_that_another_program_uses_is_refused() {
 async fn keys_that_are_gone_are_missed_and_said() {
     let (gateway, _) = Gateway::new().await;
     let (folder, before) = (gateway.keys(), gateway.device());
-    let down = gateway.down().await;
+    let down = gateway.shut_down().await;
     fs::remove_dir_all(&folder).expect("the folder is there");
 
-    let gateway = down.up().await;
+    let gateway = down.restart().await;
     let health = gateway.until_health("a health problem", |health| health.problem.is_some()).await;
 
     let problem = health.problem.unwrap_or_default();
@@ -149,14 +149,14 @@ async fn an_operator_can_start_anew() {
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "say one").await;
     ada.until_hears(&room, gateway.user(), 1).await;
-    gateway.settles().await;
-    let down = gateway.down().await;
+    gateway.until_settled().await;
+    let down = gateway.shut_down().await;
     fs::remove_dir_all(&folder).expect("the folder is there");
     fs::create_dir(&folder).expect("a folder can be made");
     fs::write(folder.join("start-anew"), "").expect("a file can be made");
     ada.says(&room, "say two").await;
 
-    let gateway = down.up().await;
+    let gateway = down.restart().await;
     gateway.until_synced().await;
 
     assert_ne!(gateway.device(), before);
@@ -186,7 +186,7 @@ async fn a_session_that_ends_softly_is_begun_again_on_the_same_device() {
     let gateway = Gateway::synced(options(proxy.url(), &account)).await;
     let before = gateway.device();
 
-    proxy.fails("GET", "/sync", 1, softly_ended());
+    proxy.fail("GET", "/sync", 1, softly_ended());
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "say hello").await;
@@ -212,7 +212,7 @@ async fn a_token_that_is_refused_once_is_tried_again() {
     ada.until_joined(&room, gateway.user()).await;
 
     let body = json!({ "errcode": "M_UNKNOWN_TOKEN", "error": "who are you?" });
-    proxy.fails("GET", "/sync", 1, Fault::Answer { status: 401, body });
+    proxy.fail("GET", "/sync", 1, Fault::Answer { status: 401, body });
     let health = gateway.until_health("a health problem", |health| health.problem.is_some()).await;
     ada.says(&room, "say hello").await;
 
@@ -237,11 +237,11 @@ async fn a_session_that_ends_softly_while_rooms_are_read_back_is_begun_again() {
     ada.says(&room, "say before").await;
     ada.until_hears(&room, gateway.user(), 1).await;
 
-    proxy.fails("GET", "/sync", usize::MAX, trouble());
+    proxy.fail("GET", "/sync", usize::MAX, trouble());
     gateway.until_health("a health problem", |health| health.problem.is_some()).await;
     let texts = says_much(&ada, &room).await;
-    proxy.heals();
-    proxy.fails("GET", "/messages", 1, softly_ended());
+    proxy.clear_faults();
+    proxy.fail("GET", "/messages", 1, softly_ended());
 
     let heard = until_hears_much(&ada, &room, gateway.user(), 1 + texts.len()).await;
     assert_eq!(heard[1..], texts);
@@ -260,21 +260,21 @@ async fn what_is_owed_waits_for_the_first_sync() {
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
     ada.says(&room, "wait one").await;
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
     let folder = gateway.keys();
-    let down = gateway.down().await;
+    let down = gateway.shut_down().await;
     fs::remove_dir_all(&folder).expect("the folder is there");
     fs::create_dir(&folder).expect("a folder can be made");
     fs::write(folder.join("start-anew"), "").expect("a file can be made");
 
-    proxy.fails("GET", "/sync", usize::MAX, trouble());
-    let gateway = down.up().await;
-    let turn = gateway.agent_has(1).await.turn;
-    gateway.agent_goes_on();
+    proxy.fail("GET", "/sync", usize::MAX, trouble());
+    let gateway = down.restart().await;
+    let turn = gateway.until_agent_has(1).await.turn;
+    gateway.release_agent();
     // The new device has logged in but cannot sync.
     gateway.until_health("a health problem", |health| health.problem.is_some()).await;
-    gateway.until_tried(turn, gateway.tried(turn).await + 2).await;
-    proxy.heals();
+    gateway.until_tried(turn, gateway.attempt_count(turn).await + 2).await;
+    proxy.clear_faults();
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 1).await, ["one and that is all."]);
     gateway.stop().await;

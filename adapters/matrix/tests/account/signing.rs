@@ -14,7 +14,7 @@ async fn our_device_is_signed_where_the_homeserver_asks_for_the_password() {
     let flows = json!([{ "stages": ["m.login.password"] }]);
     let body = json!({ "flows": flows, "params": {}, "session": "one" });
     // The SDK tries once by itself, then we do.
-    proxy.fails("POST", "/keys/device_signing/upload", 2, Fault::Answer { status: 401, body });
+    proxy.fail("POST", "/keys/device_signing/upload", 2, Fault::Answer { status: 401, body });
     let gateway = Gateway::synced(options(proxy.url(), &account)).await;
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
@@ -36,16 +36,16 @@ async fn our_device_is_signed_after_trouble() {
     let homeserver = Homeserver::shared().await;
     let proxy = homeserver.proxy().await;
     let account = homeserver.account("agent").await;
-    proxy.fails("POST", "/keys/device_signing/upload", usize::MAX, trouble());
+    proxy.fail("POST", "/keys/device_signing/upload", usize::MAX, trouble());
     let gateway = Gateway::synced(options(proxy.url(), &account)).await;
     let ada = homeserver.person("ada").await;
     let room = ada.direct(gateway.user()).await;
     ada.until_joined(&room, gateway.user()).await;
     proxy.until("an upload", |call| call.path.contains("/keys/device_signing/upload")).await;
 
-    let down = gateway.down().await;
-    proxy.heals();
-    let gateway = down.up().await;
+    let down = gateway.shut_down().await;
+    proxy.clear_faults();
+    let gateway = down.restart().await;
 
     let device = gateway.device();
     ada.until("a signature", async || ada.sees_signed(gateway.user(), &device).await.then_some(())).await;

@@ -142,8 +142,8 @@ impl Gateway {
     }
 
     /// Stops the gateway, whatever is still owed.
-    pub(crate) async fn down(self) -> Down {
-        Down { setup: self.kit.down().await, options: self.options }
+    pub(crate) async fn shut_down(self) -> StoppedGateway {
+        StoppedGateway { setup: self.kit.shut_down().await, options: self.options }
     }
 
     pub(crate) async fn until_synced(&self) {
@@ -162,7 +162,7 @@ impl Gateway {
 
     /// Returns once so many attempts to send a turn's answer have ended.
     pub(crate) async fn until_tried(&self, turn: TurnId, attempts: usize) {
-        until("the attempts have ended", async || self.tried(turn).await >= attempts).await;
+        until("the attempts have ended", async || self.attempt_count(turn).await >= attempts).await;
     }
 
     /// Returns once so many events wait for their keys.
@@ -183,14 +183,14 @@ impl Gateway {
 }
 
 /// A gateway that is not running.
-pub(crate) struct Down {
+pub(crate) struct StoppedGateway {
     setup: Setup,
     pub(crate) options: MatrixSection,
 }
 
-impl Down {
+impl StoppedGateway {
     /// Starts again with the same data.
-    pub(crate) async fn up(self) -> Gateway {
+    pub(crate) async fn restart(self) -> Gateway {
         Gateway::on(self.options, self.setup).await
     }
 

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rejoinder_matrix::{MatrixSection, standing};
+use rejoinder_matrix::{MatrixSection, account_state};
 use rejoinder_matrix_server::{Call, Fault, Homeserver};
 
 use crate::support::{Gateway, UNREADABLE, http, options};
@@ -25,13 +25,13 @@ async fn our_device_is_signed_by_our_account() {
     let device = gateway.device();
     let is_signed = async || ada.sees_signed(gateway.user(), &device).await.then_some(());
     ada.until("a signature", is_signed).await;
-    let stands = standing(&http(), gateway.options(), &gateway.keys()).await.expect("an account that works");
-    let gateway = gateway.down().await.up().await;
+    let state = account_state(&http(), gateway.options(), &gateway.keys()).await.expect("an account that works");
+    let gateway = gateway.shut_down().await.restart().await;
     gateway.until_synced().await;
     ada.says(&room, "say hello").await;
     ada.until_hears(&room, gateway.user(), 1).await;
 
-    assert_eq!((stands.account.device.as_deref(), stands.is_signed), (Some(&*device), Some(true)));
+    assert_eq!((state.account.device.as_deref(), state.is_signed), (Some(&*device), Some(true)));
     assert!(ada.sees_signed(gateway.user(), &device).await);
     let made = proxy.calls().into_iter().filter(|call| call.path.contains("/keys/device_signing/upload"));
     assert_eq!(made.filter(|call| call.status == 200).count(), 1, "the account's keys are made once");
@@ -57,7 +57,7 @@ async fn a_new_device_with_the_recovery_key_reads_what_was_said_before() {
     ada.until_joined(&room, gateway.user()).await;
     ada.says(&room, "say one").await;
     ada.until_hears(&room, gateway.user(), 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
     // Ada's room key is in the backup.
     let session = ada.room_key(&room).await;
     let is_it = |call: &Call| {
@@ -66,13 +66,13 @@ async fn a_new_device_with_the_recovery_key_reads_what_was_said_before() {
     proxy.until("the key is kept", |call| is_it(call) && call.status == 200).await;
 
     let folder = gateway.keys();
-    let down = gateway.down().await;
+    let down = gateway.shut_down().await;
     fs::remove_dir_all(&folder).expect("the folder is there");
     fs::create_dir(&folder).expect("a folder can be made");
     fs::write(folder.join("start-anew"), "").expect("a file can be made");
     ada.says(&room, "say two").await;
     assert_eq!(ada.room_key(&room).await, session, "encrypted for the old device only");
-    let gateway = down.up().await;
+    let gateway = down.restart().await;
 
     let heard = ada.until_hears(&room, gateway.user(), 2).await;
     assert_eq!(heard[1].text, "two");
@@ -94,16 +94,16 @@ async fn what_cannot_be_read_does_not_wait_for_our_device_to_be_signed() {
     let homeserver = Homeserver::shared().await;
     let proxy = homeserver.proxy().await;
     let account = homeserver.account("agent").await;
-    proxy.fails("POST", "/keys/device_signing/upload", usize::MAX, Fault::Stall);
+    proxy.fail("POST", "/keys/device_signing/upload", usize::MAX, Fault::Stall);
     let started = Instant::now();
     let impatient = MatrixSection { decrypt_patience: Duration::from_secs(1), ..options(proxy.url(), &account) };
     let gateway = Gateway::synced(impatient).await;
-    let way = homeserver.proxy().await;
-    let ada = homeserver.human_through("ada", &way).await;
+    let proxy = homeserver.proxy().await;
+    let ada = homeserver.human_through("ada", &proxy).await;
     let room = ada.direct(gateway.user()).await;
     ada.until_joined(&room, gateway.user()).await;
 
-    way.fails("PUT", "/sendToDevice/", usize::MAX, Fault::Hold);
+    proxy.fail("PUT", "/sendToDevice/", usize::MAX, Fault::Hold);
     ada.says(&room, "say never").await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 1).await[0].text, UNREADABLE);
@@ -125,12 +125,12 @@ async fn a_recovery_key_that_opens_nothing_keeps_nobody_waiting() {
     ada.until("a signature", async || ada.sees_signed(gateway.user(), &before).await.then_some(())).await;
 
     let folder = gateway.keys();
-    let mut down = gateway.down().await;
+    let mut down = gateway.shut_down().await;
     down.options.recovery_key = Some("another horse".into());
     fs::remove_dir_all(&folder).expect("the folder is there");
     fs::create_dir(&folder).expect("a folder can be made");
     fs::write(folder.join("start-anew"), "").expect("a file can be made");
-    let gateway = down.up().await;
+    let gateway = down.restart().await;
     ada.says(&room, "say hello").await;
 
     assert_eq!(ada.until_hears(&room, gateway.user(), 1).await, ["hello"]);
@@ -155,7 +155,7 @@ async fn another_device_of_our_account_is_not_confirmed() {
     twin.starts_to_verify(&gateway.device()).await;
     ada.says(&room, "say hello").await;
     ada.until_hears(&room, gateway.user(), 1).await;
-    gateway.settles().await;
+    gateway.until_settled().await;
 
     let brought = |call: &Call| {
         call.path.contains("/sync") && call.answer["to_device"].to_string().contains("m.key.verification.start")

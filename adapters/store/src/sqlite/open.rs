@@ -23,7 +23,7 @@ static MIGRATIONS: Migrator = sqlx::migrate!("../../migrations/sqlite");
 const READERS: u32 = 3;
 
 /// How long to wait before the second try at the lock: `is_in_use` in another process holds it for a moment.
-const LOOK: Duration = Duration::from_millis(50);
+const LOCK_RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// Which database to open, and how.
 #[derive(Clone, Debug)]
@@ -108,20 +108,20 @@ impl SqliteStore {
         }
         let lock = match lock(&path) {
             Err(OpenError::InUse { .. }) => {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(LOCK_RETRY_PAUSE).await;
                 lock(&path)?
             }
-            taken => taken?,
+            result => result?,
         };
 
-        let writing = writing(&path, busy_timeout);
-        let mut connection = writing.connect().await.map_err(|source| OpenError::database(&path, source))?;
-        if let Err(error) = bring_up_to_date(&mut connection, &path).await {
+        let options = writer_options(&path, busy_timeout);
+        let mut connection = options.connect().await.map_err(|source| OpenError::database(&path, source))?;
+        if let Err(error) = migrate(&mut connection, &path).await {
             // The error of the migration is the one to report.
             let _ = connection.close().await;
             return Err(error);
         }
-        let writer = Writer::start(connection, writing, path.clone(), lock).map_err(OpenError::Thread)?;
+        let writer = Writer::start(connection, options, path.clone(), lock).map_err(OpenError::Thread)?;
         Ok(Self {
             readers: readers(&path, busy_timeout, false),
             writer: Some(writer),
@@ -197,7 +197,7 @@ fn lock(path: &Path) -> Result<File, OpenError> {
 }
 
 /// The connection options of the writer.
-fn writing(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
+fn writer_options(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(true)
@@ -254,7 +254,7 @@ async fn version(connection: &mut SqliteConnection) -> Result<i64, sqlx::Error> 
     sqlx::query_scalar("select coalesce(max(version), 0) from _sqlx_migrations").fetch_one(connection).await
 }
 
-async fn bring_up_to_date(connection: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
+async fn migrate(connection: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
     let found = version(connection).await.map_err(|source| OpenError::database(path, source))?;
     if found > schema_version() {
         return Err(OpenError::Newer { path: path.to_owned(), found, known: schema_version() });

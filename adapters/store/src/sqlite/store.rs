@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use rejoinder_core::{
-    ChannelId, ConversationId, ConversationRef, DeliveryId, Line, OwnerId, SessionId, SharedClock, StoreError,
+    ChannelId, ConversationId, ConversationRef, DeliveryId, HistoryLine, OwnerId, SessionId, SharedClock, StoreError,
     Timestamp, TurnId, TurnView,
     store::{
         AbsentChannel, Backlog, BlockedScope, Commit, CursorMove, DeliveryRecord, Dossier, NewEvent, Operator, Outbox,
@@ -13,8 +13,8 @@ use sqlx::SqlitePool;
 
 use super::{
     read,
+    request::{WriteRequest, WriteResult},
     transcripts::Transcripts,
-    work::{Outcome, Work},
     writer::Writer,
 };
 
@@ -31,9 +31,9 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    async fn write(&self, work: Work) -> Result<Outcome, StoreError> {
+    async fn write(&self, request: WriteRequest) -> Result<WriteResult, StoreError> {
         match &self.writer {
-            Some(writer) => writer.write(work).await,
+            Some(writer) => writer.write(request).await,
             None => Err(StoreError::Failed("the store was opened for reading only".to_owned())),
         }
     }
@@ -42,16 +42,16 @@ impl SqliteStore {
 #[async_trait]
 impl Turns for SqliteStore {
     async fn accept(&self, events: Vec<NewEvent>, cursor: Option<CursorMove>) -> Result<Vec<Stored>, StoreError> {
-        match self.write(Work::Accept { events, cursor }).await? {
-            Outcome::Accepted(stored) => Ok(stored),
+        match self.write(WriteRequest::Accept { events, cursor }).await? {
+            WriteResult::Accepted(stored) => Ok(stored),
             other => unreachable!("`Accept` ended with {other:?}"),
         }
     }
 
     async fn commit(&self, transition: Transition) -> Result<Commit, StoreError> {
         let writing = self.transcripts.writing(&transition);
-        match self.write(Work::Commit(Box::new(transition))).await? {
-            Outcome::Committed(commit) => {
+        match self.write(WriteRequest::Commit(Box::new(transition))).await? {
+            WriteResult::Committed(commit) => {
                 writing.done(commit == Commit::Done);
                 Ok(commit)
             }
@@ -60,20 +60,20 @@ impl Turns for SqliteStore {
     }
 
     async fn set_channels(&self, channels: &[ChannelId]) -> Result<Vec<AbsentChannel>, StoreError> {
-        match self.write(Work::Channels(channels.to_vec())).await? {
-            Outcome::Absent(absent) => Ok(absent),
+        match self.write(WriteRequest::Channels(channels.to_vec())).await? {
+            WriteResult::Absent(absent) => Ok(absent),
             other => unreachable!("`Channels` ended with {other:?}"),
         }
     }
 
     fn mark_fetched(&self, turn: TurnId, at: Timestamp) {
         if let Some(writer) = &self.writer {
-            writer.write_later(Work::Fetched { turn, at });
+            writer.write_later(WriteRequest::Fetched { turn, at });
         }
     }
 
     async fn probe(&self) -> Result<(), StoreError> {
-        self.write(Work::Probe).await.map(drop)
+        self.write(WriteRequest::Probe).await.map(drop)
     }
 
     async fn cursor(&self, channel: &ChannelId, name: &str) -> Result<Option<String>, StoreError> {
@@ -104,7 +104,7 @@ impl Turns for SqliteStore {
         read::next_wake(&self.readers).await
     }
 
-    async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<Line>, StoreError> {
+    async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError> {
         let wanted = usize::try_from(limit).unwrap_or(usize::MAX);
         let reading = match self.transcripts.last(session, wanted) {
             Ok(lines) => return Ok(lines),
@@ -177,7 +177,7 @@ impl Outbox for SqliteStore {
     }
 
     async fn block(&self, blocked: BlockedScope) -> Result<(), StoreError> {
-        self.write(Work::Block(blocked)).await.map(drop)
+        self.write(WriteRequest::Block(blocked)).await.map(drop)
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use quick_cache::sync::Cache;
 use rejoinder_core::{
-    Line, SessionId, Speaker, TurnId,
+    HistoryLine, SessionId, Speaker, TurnId,
     store::{TranscriptLine, Transition},
 };
 
@@ -23,12 +23,12 @@ const BYTES: usize = 16 * 1024;
 
 /// A line with its turn, by which it is found and ordered.
 #[derive(Clone, Debug)]
-struct Kept {
+struct CachedLine {
     turn: TurnId,
-    line: Line,
+    line: HistoryLine,
 }
 
-impl Kept {
+impl CachedLine {
     /// The order in the database: by turn, then by time, then by speaker.
     fn order(&self) -> (TurnId, i64, u8) {
         let speaker = match self.line.speaker {
@@ -42,21 +42,21 @@ impl Kept {
 
 /// The cached lines of a session.
 #[derive(Debug, Default)]
-struct Known {
+struct CachedSession {
     /// The last lines, oldest first; `None` until they are read.
-    lines: Option<Vec<Kept>>,
+    lines: Option<Vec<CachedLine>>,
     /// Whether the database has no older ones.
     is_all: bool,
     /// Lines that are committed while `lines` is `None`.
-    since: Vec<Kept>,
+    since: Vec<CachedLine>,
 }
 
-impl Known {
+impl CachedSession {
     fn forget(&mut self) {
         *self = Self::default();
     }
 
-    fn add(&mut self, line: Kept) {
+    fn add(&mut self, line: CachedLine) {
         let Some(lines) = &mut self.lines else {
             // The session may never be read: its new lines must not pile up.
             if self.since.len() == LINES {
@@ -65,29 +65,29 @@ impl Known {
             return self.since.push(line);
         };
         put(lines, line);
-        while lines.len() > LINES || lines.iter().map(|kept| kept.line.text.len()).sum::<usize>() > BYTES {
+        while lines.len() > LINES || lines.iter().map(|cached| cached.line.text.len()).sum::<usize>() > BYTES {
             lines.remove(0);
             self.is_all = false;
         }
     }
 
-    fn last(&self, limit: usize) -> Option<Vec<Line>> {
+    fn last(&self, limit: usize) -> Option<Vec<HistoryLine>> {
         let lines = self.lines.as_ref()?;
         (self.is_all || lines.len() >= limit)
-            .then(|| lines[lines.len().saturating_sub(limit)..].iter().map(|kept| kept.line.clone()).collect())
+            .then(|| lines[lines.len().saturating_sub(limit)..].iter().map(|cached| cached.line.clone()).collect())
     }
 }
 
 /// Inserts a line in order. A turn has one line per speaker: a new one replaces the old one.
-fn put(lines: &mut Vec<Kept>, line: Kept) {
-    lines.retain(|kept| (kept.turn, kept.line.speaker) != (line.turn, line.line.speaker));
-    let place = lines.partition_point(|kept| kept.order() <= line.order());
+fn put(lines: &mut Vec<CachedLine>, line: CachedLine) {
+    lines.retain(|cached| (cached.turn, cached.line.speaker) != (line.turn, line.line.speaker));
+    let place = lines.partition_point(|cached| cached.order() <= line.order());
     lines.insert(place, line);
 }
 
-type Session = Arc<Mutex<Known>>;
+type Session = Arc<Mutex<CachedSession>>;
 
-fn lock(session: &Session) -> MutexGuard<'_, Known> {
+fn lock(session: &Session) -> MutexGuard<'_, CachedSession> {
     session.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -104,20 +104,20 @@ impl Default for Transcripts {
 impl Transcripts {
     /// The last `limit` lines of a session, oldest first. When they are not cached, `Err` with the [`Reading`] to
     /// [fill](Reading::fill).
-    pub(super) fn last(&self, session: SessionId, limit: usize) -> Result<Vec<Line>, Reading> {
-        let known = self.0.get_or_insert_with(&session, || Ok::<_, std::convert::Infallible>(Session::default()));
-        let Ok(known) = known;
-        let lines = lock(&known).last(limit);
-        lines.ok_or(Reading(known))
+    pub(super) fn last(&self, session: SessionId, limit: usize) -> Result<Vec<HistoryLine>, Reading> {
+        let session = self.0.get_or_insert_with(&session, || Ok::<_, std::convert::Infallible>(Session::default()));
+        let Ok(session) = session;
+        let lines = lock(&session).last(limit);
+        lines.ok_or(Reading(session))
     }
 
     /// Announces the lines that `transition` is about to write.
     pub(super) fn writing(&self, transition: &Transition) -> Writing {
-        let known = |line: &TranscriptLine| {
+        let cached = |line: &TranscriptLine| {
             let session = self.0.get(&line.session)?;
-            Some((session, Kept { turn: line.turn, line: line.line.clone() }))
+            Some((session, CachedLine { turn: line.turn, line: line.line.clone() }))
         };
-        Writing(transition.transcript.iter().filter_map(known).collect())
+        Writing(transition.transcript.iter().filter_map(cached).collect())
     }
 }
 
@@ -127,21 +127,21 @@ pub(super) struct Reading(Session);
 
 impl Reading {
     /// Caches the last lines, as read with `limit`, oldest first. Fewer than `limit` are all there are.
-    pub(super) fn fill(self, read: &[(TurnId, Line)], limit: usize) {
-        let mut known = lock(&self.0);
-        let since = std::mem::take(&mut known.since);
-        known.is_all = read.len() < limit;
-        known.lines = Some(Vec::with_capacity(read.len() + since.len()));
-        let read = read.iter().map(|(turn, line)| Kept { turn: *turn, line: line.clone() });
+    pub(super) fn fill(self, read: &[(TurnId, HistoryLine)], limit: usize) {
+        let mut session = lock(&self.0);
+        let since = std::mem::take(&mut session.since);
+        session.is_all = read.len() < limit;
+        session.lines = Some(Vec::with_capacity(read.len() + since.len()));
+        let read = read.iter().map(|(turn, line)| CachedLine { turn: *turn, line: line.clone() });
         for line in read.chain(since) {
-            known.add(line);
+            session.add(line);
         }
     }
 }
 
 /// Lines that are being written. When it is dropped without a known result, their sessions are read again.
 #[derive(Debug)]
-pub(super) struct Writing(Vec<(Session, Kept)>);
+pub(super) struct Writing(Vec<(Session, CachedLine)>);
 
 impl Writing {
     /// Reports the result: the lines were written, or certainly not.
@@ -172,15 +172,15 @@ mod tests {
         TurnId::new(Timestamp::from_millis(1_000 * number))
     }
 
-    fn line(text: &str, speaker: Speaker, at: i64) -> Line {
-        Line { speaker, name: None, text: text.to_owned(), at: Timestamp::from_millis(at) }
+    fn line(text: &str, speaker: Speaker, at: i64) -> HistoryLine {
+        HistoryLine { speaker, name: None, text: text.to_owned(), at: Timestamp::from_millis(at) }
     }
 
-    fn texts(lines: &[Line]) -> Vec<&str> {
+    fn texts(lines: &[HistoryLine]) -> Vec<&str> {
         lines.iter().map(|line| line.text.as_str()).collect()
     }
 
-    fn written(transcripts: &Transcripts, session: SessionId, turn: TurnId, line: Line) {
+    fn written(transcripts: &Transcripts, session: SessionId, turn: TurnId, line: HistoryLine) {
         let transcript = vec![TranscriptLine { session, turn, line }];
         transcripts.writing(&Transition { transcript, ..Transition::default() }).done(true);
     }

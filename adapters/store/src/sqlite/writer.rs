@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::{
     error::{self, store_error},
-    work::{Outcome, Work},
+    request::{WriteRequest, WriteResult},
     write,
 };
 
@@ -30,14 +30,14 @@ const WAITING: usize = 1024;
 const IDLE: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
-enum Message {
-    Write(Work, Option<oneshot::Sender<Result<Outcome, StoreError>>>),
+enum WriterCommand {
+    Write(WriteRequest, Option<oneshot::Sender<Result<WriteResult, StoreError>>>),
     Close(oneshot::Sender<()>),
 }
 
 /// The handle of the writer's thread.
 #[derive(Debug)]
-pub(super) struct Writer(mpsc::Sender<Message>);
+pub(super) struct Writer(mpsc::Sender<WriterCommand>);
 
 impl Writer {
     /// Starts the thread; `lock` is held until it has closed the database.
@@ -50,42 +50,42 @@ impl Writer {
         let (sender, receiver) = mpsc::channel(WAITING);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
         std::thread::Builder::new().name("store-writer".to_owned()).spawn(move || {
-            let database = Database { connection: Some(connection), options, path, unsaved: false, doubted: false };
+            let database = Database { connection: Some(connection), options, path, unsaved: false, must_reopen: false };
             runtime.block_on(run(receiver, database, lock));
         })?;
         Ok(Self(sender))
     }
 
-    /// Writes `work`, in one transaction with other callers' requests.
-    pub(super) async fn write(&self, work: Work) -> Result<Outcome, StoreError> {
+    /// Writes `request`, in one transaction with other callers' requests.
+    pub(super) async fn write(&self, request: WriteRequest) -> Result<WriteResult, StoreError> {
         let (answer, answered) = oneshot::channel();
         let closed = || StoreError::Unavailable("the store is closed".to_owned());
-        self.0.send(Message::Write(work, Some(answer))).await.map_err(|_| closed())?;
+        self.0.send(WriterCommand::Write(request, Some(answer))).await.map_err(|_| closed())?;
         answered.await.map_err(|_| closed())?
     }
 
-    /// Queues `work` without waiting for it. It is dropped when the queue is full or closed.
-    pub(super) fn write_later(&self, work: Work) {
-        let _ = self.0.try_send(Message::Write(work, None));
+    /// Queues `request` without waiting for it. It is dropped when the queue is full or closed.
+    pub(super) fn write_later(&self, request: WriteRequest) {
+        let _ = self.0.try_send(WriterCommand::Write(request, None));
     }
 
     /// Ends the thread after the requests that are queued before; returns when the database is closed.
     pub(super) async fn close(&self) {
         let (answer, answered) = oneshot::channel();
-        if self.0.send(Message::Close(answer)).await.is_ok() {
+        if self.0.send(WriterCommand::Close(answer)).await.is_ok() {
             // An error means that the thread has ended already.
             let _ = answered.await;
         }
     }
 }
 
-async fn run(mut receiver: mpsc::Receiver<Message>, mut database: Database, lock: File) {
-    let mut messages = Vec::with_capacity(BATCH);
+async fn run(mut receiver: mpsc::Receiver<WriterCommand>, mut database: Database, lock: File) {
+    let mut commands = Vec::with_capacity(BATCH);
     let mut closing = Vec::new();
     while closing.is_empty() {
         if database.unsaved {
             match tokio::time::timeout(IDLE, receiver.recv()).await {
-                Ok(Some(message)) => messages.push(message),
+                Ok(Some(command)) => commands.push(command),
                 Ok(None) => break,
                 Err(_) => {
                     database.checkpoint().await;
@@ -94,27 +94,27 @@ async fn run(mut receiver: mpsc::Receiver<Message>, mut database: Database, lock
             }
         } else {
             match receiver.recv().await {
-                Some(message) => messages.push(message),
+                Some(command) => commands.push(command),
                 None => break,
             }
         }
-        while messages.len() < BATCH
-            && let Ok(message) = receiver.try_recv()
+        while commands.len() < BATCH
+            && let Ok(command) = receiver.try_recv()
         {
-            messages.push(message);
+            commands.push(command);
         }
 
-        let (mut works, mut answers) = (Vec::with_capacity(messages.len()), Vec::with_capacity(messages.len()));
-        for message in messages.drain(..) {
-            match message {
-                Message::Write(work, answer) => {
-                    works.push(work);
+        let (mut requests, mut answers) = (Vec::with_capacity(commands.len()), Vec::with_capacity(commands.len()));
+        for command in commands.drain(..) {
+            match command {
+                WriterCommand::Write(request, answer) => {
+                    requests.push(request);
                     answers.push(answer);
                 }
-                Message::Close(answer) => closing.push(answer),
+                WriterCommand::Close(answer) => closing.push(answer),
             }
         }
-        for (answer, outcome) in answers.into_iter().zip(database.write(&works).await) {
+        for (answer, outcome) in answers.into_iter().zip(database.write(&requests).await) {
             match (answer, outcome) {
                 // The caller may be gone.
                 (Some(answer), outcome) => drop(answer.send(outcome)),
@@ -136,7 +136,7 @@ struct Database {
     /// `None` once it is closed.
     connection: Option<SqliteConnection>,
     /// Whether the file failed, so that the connection must be reopened.
-    doubted: bool,
+    must_reopen: bool,
     options: SqliteConnectOptions,
     path: PathBuf,
     /// Whether something was written since the last checkpoint.
@@ -144,54 +144,54 @@ struct Database {
 }
 
 impl Database {
-    /// Writes all of `works` in one transaction. If that fails although the database is available, writes each
-    /// in its own. The outcomes are in the order of the works.
-    async fn write(&mut self, works: &[Work]) -> Vec<Result<Outcome, StoreError>> {
-        if works.is_empty() {
+    /// Writes all of `requests` in one transaction. If that fails although the database is available, writes each
+    /// in its own. The outcomes are in the order of the requests.
+    async fn write(&mut self, requests: &[WriteRequest]) -> Vec<Result<WriteResult, StoreError>> {
+        if requests.is_empty() {
             return Vec::new();
         }
         let started = Instant::now();
-        let outcomes = match self.transaction(works).await {
+        let outcomes = match self.transaction(requests).await {
             Ok(outcomes) => outcomes.into_iter().map(Ok).collect(),
-            Err(error @ StoreError::Unavailable(_)) => works.iter().map(|_| Err(error.clone())).collect(),
-            Err(error) if works.len() == 1 => vec![Err(error)],
+            Err(error @ StoreError::Unavailable(_)) => requests.iter().map(|_| Err(error.clone())).collect(),
+            Err(error) if requests.len() == 1 => vec![Err(error)],
             Err(error) => {
-                tracing::warn!(%error, requests = works.len(), "a batch failed, writing its requests one by one");
-                let mut outcomes = Vec::with_capacity(works.len());
-                for work in works {
-                    outcomes.push(self.alone(work).await);
+                tracing::warn!(%error, requests = requests.len(), "a batch failed, writing its requests one by one");
+                let mut outcomes = Vec::with_capacity(requests.len());
+                for request in requests {
+                    outcomes.push(self.write_one(request).await);
                 }
                 outcomes
             }
         };
         #[expect(clippy::cast_precision_loss, reason = "a batch is small")]
-        metrics::histogram!("rejoinder_store_batch_requests").record(works.len() as f64);
+        metrics::histogram!("rejoinder_store_batch_requests").record(requests.len() as f64);
         metrics::histogram!("rejoinder_store_batch_seconds").record(started.elapsed());
         outcomes
     }
 
-    async fn alone(&mut self, work: &Work) -> Result<Outcome, StoreError> {
-        let outcomes = self.transaction(std::slice::from_ref(work)).await?;
+    async fn write_one(&mut self, request: &WriteRequest) -> Result<WriteResult, StoreError> {
+        let outcomes = self.transaction(std::slice::from_ref(request)).await?;
         outcomes.into_iter().next().ok_or_else(|| StoreError::Failed("a request had no outcome".to_owned()))
     }
 
-    async fn transaction(&mut self, works: &[Work]) -> Result<Vec<Outcome>, StoreError> {
-        if self.doubted {
+    async fn transaction(&mut self, requests: &[WriteRequest]) -> Result<Vec<WriteResult>, StoreError> {
+        if self.must_reopen {
             self.reopen().await?;
         }
         let Some(connection) = &mut self.connection else {
             return Err(StoreError::Unavailable("the store is closed".to_owned()));
         };
-        match committed(connection, works).await {
+        match committed(connection, requests).await {
             Ok(outcomes) => {
                 self.unsaved = true;
                 Ok(outcomes)
             }
             Err(error) => {
-                self.doubted = matches!(error, StoreError::Unavailable(_));
+                self.must_reopen = matches!(error, StoreError::Unavailable(_));
                 // It is a plain error when SQLite has already rolled back by itself.
                 if let Err(failed) = execute(connection, "rollback").await {
-                    self.doubted |= !error::is_plain(&failed);
+                    self.must_reopen |= !error::is_plain(&failed);
                 }
                 Err(error)
             }
@@ -209,7 +209,7 @@ impl Database {
             // Its errors are expected: they are why it is replaced.
             let _ = old.close().await;
         }
-        self.doubted = false;
+        self.must_reopen = false;
         Ok(())
     }
 
@@ -236,9 +236,12 @@ impl Database {
     }
 }
 
-async fn committed(connection: &mut SqliteConnection, works: &[Work]) -> Result<Vec<Outcome>, StoreError> {
+async fn committed(
+    connection: &mut SqliteConnection,
+    requests: &[WriteRequest],
+) -> Result<Vec<WriteResult>, StoreError> {
     execute(connection, "begin immediate").await.map_err(store_error)?;
-    let outcomes = write::all(connection, works).await?;
+    let outcomes = write::all(connection, requests).await?;
     execute(connection, "commit").await.map_err(store_error)?;
     Ok(outcomes)
 }

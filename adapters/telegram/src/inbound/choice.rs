@@ -33,14 +33,14 @@ impl Reader<'_> {
         };
         let data = query.data.as_deref().unwrap_or_default();
         let Some((turn, index)) = picked(data) else { return InboundEvent { kind: EventKind::Other, ..event } };
-        let text = words_of(message, data).unwrap_or_else(|| (index + 1).to_string());
+        let text = label_of(message, data).unwrap_or_else(|| (index + 1).to_string());
         // A press on our button is directed at us.
         InboundEvent { kind: EventKind::Choice { turn }, directed: Directed::ReplyToUs, text, ..event }
     }
 }
 
 /// The button's label; `None` for an old message, which arrives without its buttons.
-fn words_of(message: &Message, data: &str) -> Option<String> {
+fn label_of(message: &Message, data: &str) -> Option<String> {
     let buttons = message.reply_markup.as_ref()?.inline_keyboard.iter().flatten();
     buttons.into_iter().find(|button| button.callback_data.as_deref() == Some(data)).map(|button| button.text.clone())
 }

@@ -7,7 +7,7 @@ use rejoinder_core::{Amends, ChatKind, ConversationRef, Directed, EventKind, Inb
 use super::{
     Reader, chat_kind,
     files::attachments,
-    text::{Words, words},
+    text::{ReadText, read_text},
 };
 use crate::payload::{Location, Message};
 
@@ -29,8 +29,8 @@ impl Reader<'_> {
         if let Some(moved) = self.moved(message) {
             return moved;
         }
-        let said = self.words(message);
-        let text = said.text.clone().or_else(|| stand_in(message));
+        let read = self.text_of(message);
+        let text = read.text.clone().or_else(|| describe_content(message));
         let mut attachments = attachments(message);
         if text.is_none() && attachments.is_empty() {
             // A service message: somebody joined, something was pinned, a topic was renamed.
@@ -39,7 +39,7 @@ impl Reader<'_> {
         let replied_to = message.reply_to_message.as_deref().filter(|it| it.forum_topic_created.is_none());
         attachments.extend(replied_to.map(super::files::attachments).unwrap_or_default());
         let event = InboundEvent {
-            directed: self.directed(message, chat, &said),
+            directed: self.directed(message, chat, &read),
             quoted: self.quoted(message, replied_to),
             text: text.unwrap_or_default(),
             attachments,
@@ -54,13 +54,13 @@ impl Reader<'_> {
         {
             return Sender {
                 kind: SenderKind::OtherAgent,
-                ..Self::speaking_chat(channel, &message.chat, message.author_signature.as_deref())
+                ..Self::chat_as_sender(channel, &message.chat, message.author_signature.as_deref())
             };
         }
         match (&message.sender_chat, &message.from) {
-            (Some(chat), _) => Self::speaking_chat(chat, &message.chat, message.author_signature.as_deref()),
+            (Some(chat), _) => Self::chat_as_sender(chat, &message.chat, message.author_signature.as_deref()),
             (None, Some(user)) => self.user(user),
-            (None, None) => Self::speaking_chat(&message.chat, &message.chat, message.author_signature.as_deref()),
+            (None, None) => Self::chat_as_sender(&message.chat, &message.chat, message.author_signature.as_deref()),
         }
     }
 
@@ -80,25 +80,25 @@ impl Reader<'_> {
         })
     }
 
-    fn words(&self, message: &Message) -> Words {
+    fn text_of(&self, message: &Message) -> ReadText {
         match (&message.text, &message.caption) {
-            (Some(text), _) => words(text, &message.entities, self.me),
-            (None, Some(caption)) => words(caption, &message.caption_entities, self.me),
-            (None, None) => Words::default(),
+            (Some(text), _) => read_text(text, &message.entities, self.me),
+            (None, Some(caption)) => read_text(caption, &message.caption_entities, self.me),
+            (None, None) => ReadText::default(),
         }
     }
 
-    fn directed(&self, message: &Message, chat: ChatKind, said: &Words) -> Directed {
+    fn directed(&self, message: &Message, chat: ChatKind, read: &ReadText) -> Directed {
         let is_reply_to_us = || {
             let to = message.reply_to_message.as_deref().filter(|it| it.forum_topic_created.is_none());
             to.and_then(|it| it.from.as_ref()).is_some_and(|from| from.id == self.me.id)
         };
         match chat {
-            ChatKind::Direct if said.is_command => Directed::Command,
+            ChatKind::Direct if read.is_command => Directed::Command,
             ChatKind::Direct => Directed::DirectChat,
-            ChatKind::Group if message.chat.kind == "channel" || said.is_anothers_command => Directed::Ambient,
-            ChatKind::Group if said.is_command => Directed::Command,
-            ChatKind::Group if said.mentions_us => Directed::Mention,
+            ChatKind::Group if message.chat.kind == "channel" || read.is_anothers_command => Directed::Ambient,
+            ChatKind::Group if read.is_command => Directed::Command,
+            ChatKind::Group if read.mentions_us => Directed::Mention,
             ChatKind::Group if is_reply_to_us() => Directed::ReplyToUs,
             ChatKind::Group => Directed::Ambient,
         }
@@ -110,7 +110,7 @@ impl Reader<'_> {
             return Some(quote.text.clone());
         }
         let replied_to = replied_to?;
-        self.words(replied_to).text.or_else(|| stand_in(replied_to))
+        self.text_of(replied_to).text.or_else(|| describe_content(replied_to))
     }
 }
 
@@ -139,7 +139,7 @@ fn revised(event: InboundEvent, message: &Message, is_edit: bool) -> InboundEven
 }
 
 /// A text for content that is neither text nor file.
-fn stand_in(message: &Message) -> Option<String> {
+fn describe_content(message: &Message) -> Option<String> {
     let at = |location: &Location| format!("{}, {}", location.latitude, location.longitude);
     if let Some(sticker) = &message.sticker {
         return Some(sticker.emoji.clone().unwrap_or_else(|| "[sticker]".to_owned()));

@@ -9,7 +9,7 @@ impl Reader<'_> {
     pub(super) fn reaction(&self, reaction: &MessageReaction) -> InboundEvent {
         let sender = match (&reaction.user, &reaction.actor_chat) {
             (Some(user), _) => self.user(user),
-            (None, Some(chat)) => Self::speaking_chat(chat, &reaction.chat, None),
+            (None, Some(chat)) => Self::chat_as_sender(chat, &reaction.chat, None),
             (None, None) => Sender { id: "0".to_owned(), name: None, username: None, kind: SenderKind::OtherAgent },
         };
         let chat = chat_kind(&reaction.chat);

@@ -9,14 +9,14 @@ use reqwest::multipart::{Form, Part};
 use serde_json::{Map, Value, json};
 use teloxide::types::ReplyParameters;
 
-use super::{Address, Kind};
+use super::{Address, Repeat};
 use crate::{
     Telegram,
     api::FILE_TIMEOUT,
     errors::{ApiError, Refusal},
     format::{format, utf16_len},
     inbound::file_id,
-    payload::Sent,
+    payload::SentMessage,
 };
 
 /// The longest caption, in UTF-16 units (<https://core.telegram.org/bots/api#sendphoto>).
@@ -27,7 +27,7 @@ const MAX_PHOTO: usize = 10 << 20;
 
 /// How a file is sent, and so how Telegram shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Look {
+enum MediaKind {
     Photo,
     Video,
     Audio,
@@ -35,7 +35,7 @@ enum Look {
     Document,
 }
 
-impl Look {
+impl MediaKind {
     fn of(media_type: &str, size: Option<usize>) -> Self {
         match media_type.split_once(';').map_or(media_type, |(essence, _)| essence).trim() {
             "image/jpeg" | "image/png" | "image/webp" if size.is_none_or(|size| size <= MAX_PHOTO) => Self::Photo,
@@ -47,7 +47,7 @@ impl Look {
     }
 
     /// The method that sends the file, and the parameter that holds it.
-    const fn call(self) -> (&'static str, &'static str) {
+    const fn method(self) -> (&'static str, &'static str) {
         match self {
             Self::Photo => ("sendPhoto", "photo"),
             Self::Video => ("sendVideo", "video"),
@@ -98,17 +98,17 @@ impl Telegram {
     ) -> Result<Receipt, DeliveryError> {
         let source = Source::of(file, self.options.max_upload.bytes())?;
         let parameters = parameters(address, caption, reply.as_ref())?;
-        let look = Look::of(&file.media_type, source.size());
-        let looks = if look == Look::Document { vec![look] } else { vec![look, Look::Document] };
+        let kind = MediaKind::of(&file.media_type, source.size());
+        let kinds = if kind == MediaKind::Document { vec![kind] } else { vec![kind, MediaKind::Document] };
         let mut refused = None;
-        for look in looks {
-            match self.send_as(look, file, &source, &parameters).await {
+        for kind in kinds {
+            match self.send_as(kind, file, &source, &parameters).await {
                 Ok(sent) => {
                     self.note_sent(delivery, address, sent.message_id, &file.name);
                     return Ok(Receipt::of(sent.message_id.to_string()));
                 }
                 Err(ApiError::Refused(refusal)) if refusal.is_about_file() => refused = Some(refusal),
-                Err(error) => return Err(self.judge(address, error, Kind::New)),
+                Err(error) => return Err(self.classify(address, error, Repeat::Duplicates)),
             }
         }
         if files::is_on_the_web(&file.url) {
@@ -117,7 +117,7 @@ impl Telegram {
             let name = file.name.replace(['[', ']'], "");
             let mut payload = self.message(address, format(&format!("{caption}{gap}📎 [{name}](<{}>)", file.url)));
             payload.reply_parameters = reply;
-            return self.send_message(delivery, address, payload, Kind::New).await;
+            return self.send_message(delivery, address, payload, Repeat::Duplicates).await;
         }
         let why = refused.as_ref().map(Refusal::to_string).unwrap_or_default();
         Err(DeliveryError::Refused(format!("Telegram rejected `{}`: {why}", file.name)))
@@ -125,12 +125,12 @@ impl Telegram {
 
     async fn send_as(
         &self,
-        look: Look,
+        kind: MediaKind,
         file: &Attachment,
         source: &Source<'_>,
         parameters: &Map<String, Value>,
-    ) -> Result<Sent, ApiError> {
-        let (method, field) = look.call();
+    ) -> Result<SentMessage, ApiError> {
+        let (method, field) = kind.method();
         match source {
             Source::Named(name) => {
                 let mut parameters = parameters.clone();
@@ -167,13 +167,13 @@ fn parameters(
         parameters.insert("reply_parameters".to_owned(), json!(reply));
     }
     if !caption.trim().is_empty() {
-        let said = format(caption);
-        if utf16_len(&said.text) > CAPTION_UNITS {
+        let formatted = format(caption);
+        if utf16_len(&formatted.text) > CAPTION_UNITS {
             return Err(DeliveryError::Unsupported("the caption is too long for a file".to_owned()));
         }
-        parameters.insert("caption".to_owned(), json!(said.text));
-        if !said.entities.is_empty() {
-            parameters.insert("caption_entities".to_owned(), json!(said.entities));
+        parameters.insert("caption".to_owned(), json!(formatted.text));
+        if !formatted.entities.is_empty() {
+            parameters.insert("caption_entities".to_owned(), json!(formatted.entities));
         }
     }
     Ok(parameters)
@@ -190,16 +190,20 @@ mod tests {
     }
 
     #[rstest]
-    #[case("image/png", None, Look::Photo)]
-    #[case("image/jpeg; q=1", Some(5), Look::Photo)]
-    #[case("image/png", Some(11 << 20), Look::Document)]
-    #[case("image/svg+xml", None, Look::Document)]
-    #[case("audio/ogg", None, Look::Voice)]
-    #[case("audio/mpeg", None, Look::Audio)]
-    #[case("video/mp4", None, Look::Video)]
-    #[case("text/plain", None, Look::Document)]
-    fn a_file_looks_like_what_it_is(#[case] media_type: &str, #[case] size: Option<usize>, #[case] expected: Look) {
-        assert_eq!(Look::of(media_type, size), expected);
+    #[case("image/png", None, MediaKind::Photo)]
+    #[case("image/jpeg; q=1", Some(5), MediaKind::Photo)]
+    #[case("image/png", Some(11 << 20), MediaKind::Document)]
+    #[case("image/svg+xml", None, MediaKind::Document)]
+    #[case("audio/ogg", None, MediaKind::Voice)]
+    #[case("audio/mpeg", None, MediaKind::Audio)]
+    #[case("video/mp4", None, MediaKind::Video)]
+    #[case("text/plain", None, MediaKind::Document)]
+    fn a_file_looks_like_what_it_is(
+        #[case] media_type: &str,
+        #[case] size: Option<usize>,
+        #[case] expected: MediaKind,
+    ) {
+        assert_eq!(MediaKind::of(media_type, size), expected);
     }
 
     #[test]

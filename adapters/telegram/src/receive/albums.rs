@@ -20,7 +20,7 @@ impl Default for Albums {
 
 impl Albums {
     /// Gives all parts of an album among `events` the same direction.
-    pub(crate) fn direct(&self, events: &mut [&mut InboundEvent]) {
+    pub(crate) fn share_direction(&self, events: &mut [&mut InboundEvent]) {
         for event in events.iter().filter(|event| is_part(event) && event.directed != Directed::Ambient) {
             self.0.insert(event.external_id.clone(), event.directed);
         }

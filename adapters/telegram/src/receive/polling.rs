@@ -24,7 +24,7 @@ const CURSOR: &str = "updates";
 
 /// After this long without an update, a stored number is not used: Telegram starts at a random number after a week
 /// (<https://core.telegram.org/bots/api#update>).
-const NUMBERS_LAST: Duration = Duration::from_hours(6 * 24);
+const CURSOR_LIFETIME: Duration = Duration::from_hours(6 * 24);
 
 /// The kinds of updates to ask for. Telegram sends reactions only if they are named.
 pub(crate) const ALLOWED: [AllowedUpdate; 5] = [
@@ -56,7 +56,7 @@ impl Cursor {
 
     /// The offset to ask for. `None` if the numbers may have restarted: Telegram then sends all unconfirmed updates.
     fn offset(self, now: Timestamp) -> Option<i32> {
-        (now.since(self.at) < NUMBERS_LAST).then(|| i32::try_from(self.next).ok()).flatten()
+        (now.since(self.at) < CURSOR_LIFETIME).then(|| i32::try_from(self.next).ok()).flatten()
     }
 }
 
@@ -95,7 +95,7 @@ impl Telegram {
                         Some(_) => backoff.pause(),
                         None => backoff.pause_unreachable(),
                     };
-                    let pause = pause.max(self.judge_poll(&error)?);
+                    let pause = pause.max(self.classify_poll_error(&error)?);
                     is_away = true;
                     has_webhook |= error.refusal().is_some_and(is_about_webhook);
                     wait = Duration::ZERO;
@@ -105,7 +105,7 @@ impl Telegram {
             };
             backoff.reset();
             if std::mem::take(&mut is_away) {
-                receiver.intake.is_back();
+                receiver.intake.report_recovered();
             }
             wait = self.options.poll_timeout;
             self.health.inbound_works(self.clock.now());
@@ -131,7 +131,7 @@ impl Telegram {
         receiver: &Receiver<'_>,
         updates: &[Box<RawValue>],
     ) -> Result<Cursor, ShuttingDown> {
-        let read = self.read(me, updates.iter().map(|update| update.get()));
+        let read = self.read_updates(me, updates.iter().map(|update| update.get()));
         let last = read.iter().filter_map(|read| read.number).max().unwrap_or_default();
         let cursor = Cursor { next: last + 1, at: self.clock.now() };
         self.store(receiver, &read, Some((CURSOR, &cursor.to_text()))).await?;
@@ -141,7 +141,7 @@ impl Telegram {
     }
 
     /// The minimum pause after a failed poll; an error if the token is rejected.
-    fn judge_poll(&self, error: &ApiError) -> Result<Duration, ChannelError> {
+    fn classify_poll_error(&self, error: &ApiError) -> Result<Duration, ChannelError> {
         let problem = match error.refusal() {
             Some(refusal) if refusal.is_about_token(true) => return Err(self.unauthorized(refusal)),
             Some(refusal) if refusal.code == 409 && is_about_webhook(refusal) => {

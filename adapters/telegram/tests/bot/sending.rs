@@ -71,9 +71,9 @@ async fn a_long_answer_comes_in_parts() {
 
     ada.says(&format!("say {}", words.join(" ")));
 
-    gateway.agent_has(1).await;
-    gateway.settles().await;
-    assert_eq!(telegram.said(ada.id()).join(" "), words.join(" "));
+    gateway.until_agent_has(1).await;
+    gateway.until_settled().await;
+    assert_eq!(telegram.bot_texts(ada.id()).join(" "), words.join(" "));
     gateway.stop().await;
 }
 
@@ -88,8 +88,8 @@ async fn what_may_have_arrived_is_sent_again_with_a_label() {
     ada.says("say once");
 
     ada.hears(&format!("{LABEL}\n\nonce")).await;
-    gateway.settles().await;
-    assert_eq!(telegram.said(ada.id()).len(), 2);
+    gateway.until_settled().await;
+    assert_eq!(telegram.bot_texts(ada.id()).len(), 2);
     gateway.stop().await;
 }
 
@@ -104,8 +104,8 @@ async fn a_limit_is_waited_out() {
     ada.says("say later");
 
     ada.hears("later").await;
-    gateway.settles().await;
-    assert_eq!(telegram.said(ada.id()), ["later"]);
+    gateway.until_settled().await;
+    assert_eq!(telegram.bot_texts(ada.id()), ["later"]);
     gateway.stop().await;
 }
 
@@ -116,12 +116,12 @@ async fn whoever_blocked_us_is_left_alone() {
     let ada = telegram.person("Ada");
     let gateway = Gateway::start(&telegram).await;
     ada.says("begin it");
-    gateway.agent_has(1).await;
+    gateway.until_agent_has(1).await;
 
     ada.blocks();
-    gateway.agent_goes_on();
+    gateway.release_agent();
 
-    gateway.settles().await;
+    gateway.until_settled().await;
     let refused = telegram.calls("sendMessage").into_iter().filter(|call| call.error().is_some()).count();
     assert!((1..=3).contains(&refused), "{refused} tries");
 }
@@ -136,11 +136,11 @@ async fn typing_is_shown_while_the_agent_is_at_work() {
 
     ada.says("begin it");
 
-    telegram.called("sendChatAction", 1).await;
-    gateway.agent_goes_on();
+    telegram.until_called("sendChatAction", 1).await;
+    gateway.release_agent();
     ada.finds("the answer", |message| message.ours && message.text.contains("that is all")).await;
-    gateway.settles().await;
-    assert!(telegram.look(|view| view.typing(ada.id())).iter().all(|notice| !notice.shown));
+    gateway.until_settled().await;
+    assert!(telegram.inspect(|view| view.typing(ada.id())).iter().all(|notice| !notice.shown));
     gateway.stop().await;
 }
 
@@ -156,7 +156,7 @@ async fn a_file_of_the_answers_own_is_uploaded() {
 
     let photo = ada.finds("the photo", |message| message.media.as_deref() == Some("photo")).await;
     ada.hears("Here it is.").await;
-    assert_eq!(telegram.look(|view| view.file(ada.id(), photo.id)).as_deref(), Some(&b"a whole cat"[..]));
+    assert_eq!(telegram.inspect(|view| view.file(ada.id(), photo.id)).as_deref(), Some(&b"a whole cat"[..]));
     gateway.stop().await;
 }
 
@@ -167,12 +167,12 @@ async fn a_file_that_came_in_is_sent_back_by_its_id() {
     let gateway = Gateway::start(&telegram).await;
     ada.sends_document("a.txt", "text/plain", b"words", "say thanks");
     ada.hears("thanks").await;
-    let url = gateway.agent_has(1).await.attachments[0].attachment.url.clone();
+    let url = gateway.until_agent_has(1).await.attachments[0].attachment.url.clone();
 
     ada.says(&format!("send text/plain {url}"));
 
     let sent = ada.finds("the file", |message| message.ours && message.media.as_deref() == Some("document")).await;
-    assert_eq!(telegram.look(|view| view.file(ada.id(), sent.id)).as_deref(), Some(&b"words"[..]));
+    assert_eq!(telegram.inspect(|view| view.file(ada.id(), sent.id)).as_deref(), Some(&b"words"[..]));
     gateway.stop().await;
 }
 
@@ -201,7 +201,7 @@ async fn files_are_fetched_within_bounds() {
     let gateway = Gateway::start(&telegram).await;
     ada.sends_document("a.txt", "text/plain", b"words", "one");
     ada.sends_large_document("b.bin", 21 << 20);
-    gateway.agent_has(2).await;
+    gateway.until_agent_has(2).await;
     let files: Vec<Attachment> =
         gateway.turns().into_iter().flat_map(|turn| turn.attachments).map(|file| file.attachment).collect();
     let bot = bot(options(&telegram));

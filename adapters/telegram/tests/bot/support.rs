@@ -2,7 +2,7 @@
 
 use std::{ops::Deref, sync::Arc, time::Duration};
 
-use rejoinder_core::{ChannelId, SystemClock, conformance::refusing::Refuses};
+use rejoinder_core::{ChannelId, SystemClock, conformance::rejecting::Rejection};
 use rejoinder_telegram::{Pace, Telegram, TelegramSection};
 use rejoinder_telegram_double::TelegramDouble;
 pub(crate) use rejoinder_testkit::{LABEL, SILENT};
@@ -54,13 +54,13 @@ impl Gateway {
     }
 
     /// A gateway whose store refuses the first message.
-    pub(crate) async fn refusing(bot: Arc<Telegram>) -> Self {
-        Self(rejoinder_testkit::Gateway::start(setup().refusing(Refuses::Words), bot).await)
+    pub(crate) async fn rejecting(bot: Arc<Telegram>) -> Self {
+        Self(rejoinder_testkit::Gateway::start(setup().rejecting(Rejection::Text), bot).await)
     }
 
     /// Stops it and starts another one on the same database.
     pub(crate) async fn restart(self, telegram: &TelegramDouble) -> Self {
-        let setup = self.0.down().await;
+        let setup = self.0.shut_down().await;
         Self(rejoinder_testkit::Gateway::start(setup, bot(options(telegram))).await)
     }
 

@@ -48,7 +48,7 @@ async fn what_is_posted_is_answered() {
 
     ada.hears("two").await;
     telegram.all_confirmed().await;
-    assert_eq!(telegram.said(ada.id()), ["one", "two"]);
+    assert_eq!(telegram.bot_texts(ada.id()), ["one", "two"]);
     assert!(telegram.calls("getUpdates").is_empty());
     gateway.stop().await;
 }
@@ -59,7 +59,7 @@ async fn an_update_that_the_store_refuses_costs_itself_only() {
     let telegram = TelegramDouble::start().await;
     let ada = telegram.person("Ada");
     let (bot, _) = posted(&telegram).await;
-    let gateway = Gateway::refusing(bot).await;
+    let gateway = Gateway::rejecting(bot).await;
     gateway.until_health("the webhook is set", |health| health.inbound_at.is_some()).await;
 
     for text in ["say poison", "say one", "say two"] {
@@ -68,7 +68,7 @@ async fn an_update_that_the_store_refuses_costs_itself_only() {
 
     ada.hears("two").await;
     telegram.all_confirmed().await;
-    assert_eq!(telegram.said(ada.id()), ["one", "two"]);
+    assert_eq!(telegram.bot_texts(ada.id()), ["one", "two"]);
     gateway.stop().await;
 }
 
@@ -89,8 +89,8 @@ async fn an_update_that_is_posted_twice_is_answered_once() {
     );
     assert_eq!(status(&url, Some(SECRET), &update).await, StatusCode::OK);
 
-    gateway.settles().await;
-    assert_eq!(telegram.said(chat), ["once"]);
+    gateway.until_settled().await;
+    assert_eq!(telegram.bot_texts(chat), ["once"]);
     gateway.stop().await;
 }
 

@@ -6,7 +6,7 @@ use futures_util::{SinkExt, StreamExt};
 use rejoinder_core::{
     Cause, Ladder, Policies, Policy, Question, Rung, SharedClock, SystemClock,
     conformance::{
-        refusing::Refuses,
+        rejecting::Rejection,
         scripted::{Gate, Script, ScriptedAgent},
     },
 };
@@ -49,8 +49,8 @@ impl Chat {
     }
 
     /// A chat whose store refuses the first message.
-    pub(crate) async fn refusing() -> Self {
-        Self::on(Access::Loopback, setup().refusing(Refuses::Words)).await
+    pub(crate) async fn rejecting() -> Self {
+        Self::on(Access::Loopback, setup().rejecting(Rejection::Text)).await
     }
 
     pub(crate) async fn with(access: Access) -> Self {
@@ -79,24 +79,24 @@ impl Chat {
     }
 
     /// Lets a waiting agent continue.
-    pub(crate) fn go_on(&self) {
-        self.gateway.agent_goes_on();
+    pub(crate) fn release_agent(&self) {
+        self.gateway.release_agent();
     }
 
     pub(crate) async fn stop(&self) {
-        self.gateway.ends(Duration::ZERO).await;
+        self.gateway.stop_engine(Duration::ZERO).await;
     }
 
     /// A page after hello and welcome.
     pub(crate) async fn page(&self, conversation: &str) -> (Page, Value) {
-        let mut page = self.stranger().await;
+        let mut page = self.open_socket().await;
         page.says(&json!({"type": "hello", "conversation": conversation})).await;
         let welcome = page.hears("welcome").await;
         (page, welcome)
     }
 
     /// A socket before hello.
-    pub(crate) async fn stranger(&self) -> Page {
+    pub(crate) async fn open_socket(&self) -> Page {
         self.connect(&[]).await.expect("an open socket")
     }
 
@@ -116,7 +116,7 @@ fn setup() -> Setup {
         settings.policies = Policies::new(Policy { ladder, ..Policy::default() });
         let choices = vec!["This".to_owned(), "That".to_owned()];
         let question = Question { text: "Which?".to_owned(), choices, anyone: false };
-        settings.words = settings.words.clone().with_question("what", question);
+        settings.templates = settings.templates.clone().with_question("what", question);
     })
 }
 

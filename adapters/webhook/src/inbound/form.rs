@@ -3,17 +3,17 @@
 use axum::http::StatusCode;
 use percent_encoding::percent_decode_str;
 
-use super::{Message, Problem, not_utf8};
+use super::{HookMessage, Problem, not_utf8};
 
 /// Reads a form with the same fields as the JSON body. `attachments` may appear several times, each with one URL.
 ///
 /// # Errors
 /// When a field is not UTF-8, is repeated or exceeds the limits, or when the body looks like JSON.
-pub(super) fn read(content: &str) -> Result<Message, Problem> {
-    let mut message = Message::default();
+pub(super) fn read(content: &str) -> Result<HookMessage, Problem> {
+    let mut message = HookMessage::default();
     for field in content.split('&').filter(|field| !field.is_empty()) {
         let (name, value) = field.split_once('=').unwrap_or((field, ""));
-        message.take(&decoded(name)?, decoded(value)?)?;
+        message.add_field(&decoded(name)?, decoded(value)?)?;
     }
     // `curl -d '{…}'` sends JSON as a form unless its Content-Type is set.
     if message.text.is_none() && content.trim_start().starts_with('{') {

@@ -12,9 +12,9 @@ use std::{
 use axum::{Router, body::Bytes, extract::State, http::HeaderMap, routing};
 use hmac::{Hmac, Mac};
 use rejoinder_core::{
-    SharedClock, SystemClock, Words,
+    SharedClock, SystemClock, Templates,
     conformance::{
-        refusing::Refuses,
+        rejecting::Rejection,
         scripted::{Gate, Script, ScriptedAgent},
     },
 };
@@ -57,7 +57,7 @@ fn agent(clock: SharedClock, gate: &Gate) -> ScriptedAgent {
 pub(crate) struct Hook {
     pub(crate) address: SocketAddr,
     pub(crate) client: Client,
-    pub(crate) hang_up: CancellationToken,
+    pub(crate) stop_waiting: CancellationToken,
     gateway: Gateway<WebhookAdapter>,
 }
 
@@ -76,8 +76,8 @@ impl Hook {
     }
 
     /// A gateway whose store refuses the first message text.
-    pub(crate) async fn refusing() -> Self {
-        Self::with(None, setup().refusing(Refuses::Words)).await
+    pub(crate) async fn rejecting() -> Self {
+        Self::with(None, setup().rejecting(Rejection::Text)).await
     }
 
     pub(crate) async fn with_callback(url: Url) -> Self {
@@ -86,7 +86,7 @@ impl Hook {
 
     async fn with(callback_url: Option<Url>, setup: Setup) -> Self {
         let client = Client::builder().redirect(redirect::Policy::none()).build().expect("a client");
-        let hang_up = CancellationToken::new();
+        let stop_waiting = CancellationToken::new();
         let hook = Arc::new(
             WebhookAdapter::new(WebhookSettings {
                 name: "siri".to_owned(),
@@ -103,19 +103,19 @@ impl Hook {
                 public_url: None,
                 clock: Arc::new(SystemClock),
                 http: client.clone(),
-                hang_up: hang_up.clone(),
+                stop_waiting: stop_waiting.clone(),
             })
             .expect("sound settings"),
         );
         let gateway = Gateway::start(setup, Arc::clone(&hook)).await;
         let address = serve(rejoinder_webhook::router([hook], former(&gateway))).await;
         gateway.until_live().await;
-        Self { address, client, hang_up, gateway }
+        Self { address, client, stop_waiting, gateway }
     }
 
     /// Restarts the gateway without this hook.
     pub(crate) async fn is_removed(&mut self) {
-        self.gateway.loses_its_channel().await;
+        self.gateway.restart_without_channel().await;
         self.address = serve(rejoinder_webhook::router([], former(&self.gateway))).await;
     }
 
@@ -173,12 +173,12 @@ impl Hook {
 
     /// Returns once the agent is in the middle of `wait for me`.
     pub(crate) async fn agent_waits(&self) {
-        until("the agent waits", async || self.gateway.told().iter().any(|told| told.starts_with("wait"))).await;
+        until("the agent waits", async || self.gateway.agent_texts().iter().any(|text| text.starts_with("wait"))).await;
     }
 
     /// Lets the agent end one `wait for me`.
-    pub(crate) fn agent_goes_on(&self) {
-        self.gateway.agent_goes_on();
+    pub(crate) fn release_agent(&self) {
+        self.gateway.release_agent();
     }
 
     /// Returns once the result at `url` is final.
@@ -189,7 +189,7 @@ impl Hook {
     }
 
     pub(crate) async fn engine_stops(&self) {
-        self.gateway.ends(Duration::from_secs(5)).await;
+        self.gateway.stop_engine(Duration::from_secs(5)).await;
     }
 
     /// Stops the gateway, and checks that nothing is owed and nothing waits to be sent.
@@ -206,9 +206,9 @@ async fn serve(router: Router) -> SocketAddr {
 }
 
 fn setup() -> Setup {
-    let words = || Words::default().with_template("", "silent", "Sorry, there is nothing to say.");
-    let words = move || words().with_template("", "deferral", "Still working on this.");
-    Setup::new().agent(agent).settings(move |settings| settings.words = words())
+    let templates = || Templates::default().with_template("", "silent", "Sorry, there is nothing to say.");
+    let templates = move || templates().with_template("", "deferral", "Still working on this.");
+    Setup::new().agent(agent).settings(move |settings| settings.templates = templates())
 }
 
 pub(crate) fn hub_signature(body: &str) -> String {

@@ -7,12 +7,12 @@ use std::{
 
 use super::{
     PlatformDouble,
-    door::{Door, gateway, until},
+    accept_switch::{AcceptSwitch, gateway, until},
 };
 use crate::{
     conformance::{
-        layered::{Layered, Nothing},
-        refusing::{Refuses, Refusing},
+        layered::{Layered, NullStore},
+        rejecting::{RejectingLayer, Rejection},
     },
     model::event::EventKind,
 };
@@ -23,25 +23,25 @@ use crate::{
 /// # Panics
 /// When the check fails.
 pub async fn a_poison_event_costs_itself_only(double: &dyn PlatformDouble) {
-    let door = Arc::new(Door::default());
-    door.is_open.store(true, Ordering::SeqCst);
-    let behind = Layered { layer: Arc::clone(&door), store: Arc::new(Nothing) };
-    let store = Arc::new(Refusing::before(Arc::new(behind), Refuses::Words));
+    let switch = Arc::new(AcceptSwitch::default());
+    switch.is_open.store(true, Ordering::SeqCst);
+    let switched = Layered { layer: Arc::clone(&switch), store: Arc::new(NullStore) };
+    let store = Arc::new(RejectingLayer::wrap(Arc::new(switched), Rejection::Text));
     let engine = gateway(double, Arc::clone(&store) as _).await;
 
     let poison = double.fresh_payload();
-    double.brings(poison.clone()).await;
-    until("the event reaches the store", async || store.layer.refused() > 0).await;
+    double.inject(poison.clone()).await;
+    until("the event reaches the store", async || store.layer.rejected() > 0).await;
     until("the event is acknowledged", async || double.is_acknowledged(&poison).await).await;
     let next = double.fresh_payload();
-    double.brings(next.clone()).await;
+    double.inject(next.clone()).await;
     until("the next event is acknowledged", async || double.is_acknowledged(&next).await).await;
 
-    let taken = door.taken();
+    let accepted = switch.accepted();
     assert!(
-        taken.iter().any(|event| event.kind == EventKind::Other && event.text.is_empty() && !event.raw.is_empty()),
-        "the payload is kept: {taken:#?}"
+        accepted.iter().any(|event| event.kind == EventKind::Other && event.text.is_empty() && !event.raw.is_empty()),
+        "the payload is kept: {accepted:#?}"
     );
-    assert!(taken.iter().any(|event| !event.text.is_empty()), "the next event is accepted: {taken:#?}");
+    assert!(accepted.iter().any(|event| !event.text.is_empty()), "the next event is accepted: {accepted:#?}");
     engine.stop(Duration::ZERO).await;
 }

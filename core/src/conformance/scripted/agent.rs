@@ -28,16 +28,16 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Script {
     /// The steps, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ScriptStep>,
     /// The end after the last step.
-    pub end: End,
+    pub end: ScriptEnd,
     /// Whether it continues when it is cancelled.
     pub ignores_cancel: bool,
 }
 
 /// One step of a run.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum ScriptStep {
     /// Sleeps on the agent's clock.
     Take(Duration),
     /// Waits at a gate, or until the run is cancelled.
@@ -56,7 +56,7 @@ pub enum Step {
 
 /// How a run ends.
 #[derive(Clone, Debug)]
-pub enum End {
+pub enum ScriptEnd {
     /// With this outcome.
     Outcome(Outcome),
     /// With a deferral.
@@ -89,17 +89,17 @@ impl Default for Gate {
 
 impl Gate {
     /// Lets all runs through, now and later.
-    pub fn opens(&self) {
+    pub fn open(&self) {
         self.0.close();
     }
 
     /// Lets one run through, now or later.
-    pub fn lets_one_through(&self) {
+    pub fn release_one(&self) {
         self.0.add_permits(1);
     }
 
     /// Waits until the gate lets the caller through.
-    pub async fn passes(&self) {
+    pub async fn wait(&self) {
         if let Ok(permit) = self.0.acquire().await {
             permit.forget();
         }
@@ -110,97 +110,97 @@ impl Script {
     /// Replies with `text`.
     #[must_use]
     pub fn replies(text: &str) -> Self {
-        Self::ends(End::Outcome(Outcome::Reply(Reply::text(text))))
+        Self::ends(ScriptEnd::Outcome(Outcome::Reply(Reply::text(text))))
     }
 
     /// Replies with `reply`, its files included.
     #[must_use]
     pub const fn answers(reply: Reply) -> Self {
-        Self::ends(End::Outcome(Outcome::Reply(reply)))
+        Self::ends(ScriptEnd::Outcome(Outcome::Reply(reply)))
     }
 
     /// Reacts to the message with `emoji`.
     #[must_use]
     pub fn reacts(emoji: &str) -> Self {
-        Self::ends(End::Outcome(Outcome::React(emoji.to_owned())))
+        Self::ends(ScriptEnd::Outcome(Outcome::React(emoji.to_owned())))
     }
 
     /// Ends in silence for `reason`.
     #[must_use]
     pub fn is_silent(reason: &str) -> Self {
-        Self::ends(End::Outcome(Outcome::Silent(reason.to_owned())))
+        Self::ends(ScriptEnd::Outcome(Outcome::Silent(reason.to_owned())))
     }
 
     /// Defers the answer, due `within` this time after the end of the run.
     #[must_use]
     pub fn defers(note: Option<&str>, within: Duration) -> Self {
-        Self::ends(End::Defer { note: note.map(str::to_owned), within })
+        Self::ends(ScriptEnd::Defer { note: note.map(str::to_owned), within })
     }
 
     /// Fails with the error text `why`.
     #[must_use]
     pub fn fails(why: &str) -> Self {
-        Self::ends(End::Fail(why.to_owned()))
+        Self::ends(ScriptEnd::Fail(why.to_owned()))
     }
 
-    /// Fails with this HTTP status; see [`End::Refuse`].
+    /// Fails with this HTTP status; see [`ScriptEnd::Refuse`].
     #[must_use]
     pub const fn refuses(status: u16) -> Self {
-        Self::ends(End::Refuse(status))
+        Self::ends(ScriptEnd::Refuse(status))
     }
 
     /// Panics after its steps.
     #[must_use]
     pub const fn panics() -> Self {
-        Self::ends(End::Panic)
+        Self::ends(ScriptEnd::Panic)
     }
 
     /// Never ends.
     #[must_use]
     pub const fn hangs() -> Self {
-        Self::ends(End::Hang)
+        Self::ends(ScriptEnd::Hang)
     }
 
     /// Adds a step that sleeps for `time`.
     #[must_use]
     pub fn taking(self, time: Duration) -> Self {
-        self.doing(Step::Take(time))
+        self.doing(ScriptStep::Take(time))
     }
 
     /// Adds a step that waits at a gate.
     #[must_use]
     pub fn waiting(self, gate: &Gate) -> Self {
-        self.doing(Step::Wait(gate.clone()))
+        self.doing(ScriptStep::Wait(gate.clone()))
     }
 
     /// Adds a step that streams a piece of text.
     #[must_use]
     pub fn streaming(self, text: &str) -> Self {
-        self.doing(Step::Stream(text.to_owned()))
+        self.doing(ScriptStep::Stream(text.to_owned()))
     }
 
     /// Adds a step that replaces all streamed text by `text`.
     #[must_use]
     pub fn rewriting(self, text: &str) -> Self {
-        self.doing(Step::Rewrite(text.to_owned()))
+        self.doing(ScriptStep::Rewrite(text.to_owned()))
     }
 
     /// Adds a step that reports the use of a tool.
     #[must_use]
     pub fn using(self, tool: &str) -> Self {
-        self.doing(Step::Tool(tool.to_owned()))
+        self.doing(ScriptStep::Tool(tool.to_owned()))
     }
 
     /// Adds a step that reports the tokens consumed so far.
     #[must_use]
     pub fn consuming(self, usage: Usage) -> Self {
-        self.doing(Step::Use(usage))
+        self.doing(ScriptStep::Use(usage))
     }
 
     /// Adds a step that sends a message as the turn's answer.
     #[must_use]
     pub fn sending(self, text: &str) -> Self {
-        self.doing(Step::Send(text.to_owned()))
+        self.doing(ScriptStep::Send(text.to_owned()))
     }
 
     /// Makes the run continue when it is cancelled.
@@ -210,11 +210,11 @@ impl Script {
         self
     }
 
-    const fn ends(end: End) -> Self {
+    const fn ends(end: ScriptEnd) -> Self {
         Self { steps: Vec::new(), end, ignores_cancel: false }
     }
 
-    fn doing(mut self, step: Step) -> Self {
+    fn doing(mut self, step: ScriptStep) -> Self {
         self.steps.push(step);
         self
     }
@@ -222,7 +222,7 @@ impl Script {
 
 /// A run that the agent has begun.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct ScriptedRun {
     /// The agent's input.
     pub turn: AgentTurn,
     /// The results of its own sends so far, in order.
@@ -238,8 +238,8 @@ pub struct ScriptedAgent {
     director: Director,
     history: usize,
     reads: &'static [&'static str],
-    runs: Mutex<Vec<Run>>,
-    given: watch::Sender<usize>,
+    runs: Mutex<Vec<ScriptedRun>>,
+    run_count: watch::Sender<usize>,
     steps: AtomicU64,
 }
 
@@ -258,7 +258,7 @@ impl ScriptedAgent {
             history: 0,
             reads: &[],
             runs: Mutex::default(),
-            given: watch::Sender::new(0),
+            run_count: watch::Sender::new(0),
             steps: AtomicU64::new(0),
         }
     }
@@ -281,13 +281,13 @@ impl ScriptedAgent {
     ///
     /// # Panics
     /// Never: the agent holds the sender.
-    pub async fn given(&self, runs: usize) {
-        self.given.subscribe().wait_for(|given| *given >= runs).await.expect("the agent lives");
+    pub async fn wait_for_runs(&self, runs: usize) {
+        self.run_count.subscribe().wait_for(|count| *count >= runs).await.expect("the agent lives");
     }
 
     /// The runs it was given, in order.
     #[must_use]
-    pub fn runs(&self) -> Vec<Run> {
+    pub fn runs(&self) -> Vec<ScriptedRun> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -335,20 +335,20 @@ impl ScriptedAgent {
     async fn act(&self, script: Script, turn: AgentTurn, events: RunEvents) -> Result<Outcome, AgentError> {
         let index = {
             let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-            runs.push(Run { turn, sent: Vec::new() });
+            runs.push(ScriptedRun { turn, sent: Vec::new() });
             runs.len() - 1
         };
-        self.given.send_modify(|given| *given += 1);
+        self.run_count.send_modify(|count| *count += 1);
         for step in script.steps {
             self.steps.fetch_add(1, Ordering::SeqCst);
             match step {
-                Step::Take(time) => self.clock.sleep(time).await,
-                Step::Wait(gate) => gate.passes().await,
-                Step::Stream(text) => events.text(text).await,
-                Step::Rewrite(text) => events.rewrite(text).await,
-                Step::Tool(name) => events.tool(name).await,
-                Step::Use(usage) => events.usage(usage).await,
-                Step::Send(text) => {
+                ScriptStep::Take(time) => self.clock.sleep(time).await,
+                ScriptStep::Wait(gate) => gate.wait().await,
+                ScriptStep::Stream(text) => events.text(text).await,
+                ScriptStep::Rewrite(text) => events.rewrite(text).await,
+                ScriptStep::Tool(name) => events.tool(name).await,
+                ScriptStep::Use(usage) => events.usage(usage).await,
+                ScriptStep::Send(text) => {
                     let sent = events.send(Reply::text(text)).await;
                     self.runs.lock().unwrap_or_else(PoisonError::into_inner)[index].sent.push(sent);
                 }
@@ -356,12 +356,12 @@ impl ScriptedAgent {
         }
         self.steps.fetch_add(1, Ordering::SeqCst);
         match script.end {
-            End::Outcome(outcome) => Ok(outcome),
-            End::Defer { note, within } => Ok(Outcome::Defer { note, due: self.clock.now() + within }),
-            End::Fail(why) => Err(AgentError::Failed(why)),
-            End::Refuse(status) => Err(AgentError::Failed(status.to_string())),
-            End::Panic => panic!("a bug in the agent"),
-            End::Hang => std::future::pending().await,
+            ScriptEnd::Outcome(outcome) => Ok(outcome),
+            ScriptEnd::Defer { note, within } => Ok(Outcome::Defer { note, due: self.clock.now() + within }),
+            ScriptEnd::Fail(why) => Err(AgentError::Failed(why)),
+            ScriptEnd::Refuse(status) => Err(AgentError::Failed(status.to_string())),
+            ScriptEnd::Panic => panic!("a bug in the agent"),
+            ScriptEnd::Hang => std::future::pending().await,
         }
     }
 }

@@ -89,7 +89,7 @@ impl ChannelAdapter for ScriptedChannel {
     async fn run(&self, intake: Intake, shutdown: CancellationToken) -> Result<(), ChannelError> {
         loop {
             let event = tokio::select! {
-                event = self.platform.mail() => event,
+                event = self.platform.next_event() => event,
                 () = shutdown.cancelled() => return Ok(()),
             };
             if intake.accept(event).await.is_ok() {

@@ -60,7 +60,7 @@ pub struct Post {
 
 /// One performed delivery, which a person could notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct SeenDelivery {
     /// The address it was sent to.
     pub conversation: ConversationRef,
     /// The turn it belongs to.
@@ -80,26 +80,26 @@ pub struct Seen {
 }
 
 /// Chooses the fault of a delivery, if any.
-type Trouble = Box<dyn FnMut(&Delivery) -> Option<Fault> + Send>;
+type FaultChooser = Box<dyn FnMut(&Delivery) -> Option<Fault> + Send>;
 
 /// The platform's server: what people see, and the faults to come. All gateways that a test starts share it.
 pub struct Platform {
-    state: Mutex<State>,
+    state: Mutex<PlatformState>,
     held: watch::Sender<bool>,
-    mail: Notify,
+    inbox_changed: Notify,
 }
 
 #[derive(Default)]
-struct State {
+struct PlatformState {
     posts: Vec<Post>,
-    seen: Vec<Seen>,
+    seen: Vec<SeenDelivery>,
     keys: HashMap<DeliveryId, String>,
     faults: VecDeque<Fault>,
-    trouble: Option<Trouble>,
+    fault_chooser: Option<FaultChooser>,
     calling: HashMap<ConversationRef, u32>,
     calls: u64,
     is_down: bool,
-    wrongs: Vec<String>,
+    violations: Vec<String>,
     moved: HashMap<ConversationRef, String>,
     inbox: VecDeque<InboundEvent>,
     acknowledged: HashSet<String>,
@@ -113,14 +113,14 @@ impl std::fmt::Debug for Platform {
 
 impl Default for Platform {
     fn default() -> Self {
-        Self { state: Mutex::default(), held: watch::Sender::new(false), mail: Notify::new() }
+        Self { state: Mutex::default(), held: watch::Sender::new(false), inbox_changed: Notify::new() }
     }
 }
 
 /// A call in progress. It is counted for its conversation until dropped.
-struct Calling<'a>(&'a Platform, ConversationRef);
+struct CallGuard<'a>(&'a Platform, ConversationRef);
 
-impl Drop for Calling<'_> {
+impl Drop for CallGuard<'_> {
     fn drop(&mut self) {
         if let Some(calling) = self.0.state().calling.get_mut(&self.1) {
             *calling -= 1;
@@ -136,19 +136,19 @@ impl Platform {
     }
 
     /// Queues `fault`: each signal or draft message takes the next one of the queue.
-    pub fn next(&self, fault: Fault) {
+    pub fn queue_fault(&self, fault: Fault) {
         self.state().faults.push_back(fault);
     }
 
-    /// Makes `trouble` choose the fault of each signal or draft message while the queue is empty.
-    pub fn trouble(&self, trouble: impl FnMut(&Delivery) -> Option<Fault> + Send + 'static) {
-        self.state().trouble = Some(Box::new(trouble));
+    /// Makes `chooser` choose the fault of each signal or draft message while the queue is empty.
+    pub fn choose_faults(&self, chooser: impl FnMut(&Delivery) -> Option<Fault> + Send + 'static) {
+        self.state().fault_chooser = Some(Box::new(chooser));
     }
 
     /// Removes all faults and makes the platform reachable.
-    pub fn calm_down(&self) {
+    pub fn clear_faults(&self) {
         let mut state = self.state();
-        state.trouble = None;
+        state.fault_chooser = None;
         state.faults.clear();
         state.is_down = false;
     }
@@ -171,7 +171,7 @@ impl Platform {
 
     /// All performed deliveries, in order.
     #[must_use]
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<SeenDelivery> {
         self.state().seen.clone()
     }
 
@@ -183,25 +183,25 @@ impl Platform {
 
     /// Violations of the rules: two simultaneous calls in one conversation, a draft after its turn's final signal.
     #[must_use]
-    pub fn wrongs(&self) -> Vec<String> {
-        self.state().wrongs.clone()
+    pub fn violations(&self) -> Vec<String> {
+        self.state().violations.clone()
     }
 
     /// Deletes a message, as a person does.
-    pub fn removes(&self, message: &str) {
+    pub fn delete_post(&self, message: &str) {
         self.state().posts.retain(|post| post.id != message);
     }
 
     /// Gives a chat another id. From now on calls to the old id fail with the new one. Its messages stay under the old
     /// id.
-    pub fn moves(&self, from: &ConversationRef, to: &str) {
+    pub fn move_chat(&self, from: &ConversationRef, to: &str) {
         self.state().moved.insert(from.clone(), to.to_owned());
     }
 
     /// Queues an inbound event for the channel that runs, or the next one that does.
-    pub fn says(&self, event: InboundEvent) {
+    pub fn queue_event(&self, event: InboundEvent) {
         self.state().inbox.push_back(event);
-        self.mail.notify_one();
+        self.inbox_changed.notify_one();
     }
 
     /// Whether the channel has acknowledged an event.
@@ -211,12 +211,12 @@ impl Platform {
     }
 
     /// Waits for the first event that is not acknowledged.
-    pub(super) async fn mail(&self) -> InboundEvent {
+    pub(super) async fn next_event(&self) -> InboundEvent {
         loop {
             let event = self.state().inbox.front().cloned();
             match event {
                 Some(event) => return event,
-                None => self.mail.notified().await,
+                None => self.inbox_changed.notified().await,
             }
         }
     }
@@ -236,7 +236,7 @@ impl Platform {
     /// # Panics
     /// If the next fault is [`Fault::Panic`].
     pub async fn deliver(&self, delivery: &Delivery, capabilities: &Capabilities) -> Result<Receipt, DeliveryError> {
-        let _calling = self.called(delivery);
+        let _calling = self.begin_call(delivery);
         let mut held = self.held.subscribe();
         // This never fails: `self` holds the sender.
         let _ = held.wait_for(|held| !*held).await;
@@ -260,16 +260,16 @@ impl Platform {
         }
     }
 
-    fn called(&self, delivery: &Delivery) -> Calling<'_> {
+    fn begin_call(&self, delivery: &Delivery) -> CallGuard<'_> {
         let conversation = delivery.conversation().clone();
         let mut state = self.state();
         state.calls += 1;
         let calling = state.calling.entry(conversation.clone()).or_default();
         *calling += 1;
         if *calling > 1 {
-            state.wrongs.push(format!("two simultaneous calls in {conversation}"));
+            state.violations.push(format!("two simultaneous calls in {conversation}"));
         }
-        Calling(self, conversation)
+        CallGuard(self, conversation)
     }
 
     fn fault(&self, delivery: &Delivery) -> Option<Fault> {
@@ -281,7 +281,7 @@ impl Platform {
             return None;
         }
         let next = state.faults.pop_front();
-        next.or_else(|| state.trouble.as_mut().and_then(|trouble| trouble(delivery)))
+        next.or_else(|| state.fault_chooser.as_mut().and_then(|choose| choose(delivery)))
     }
 
     fn perform(&self, delivery: &Delivery, capabilities: &Capabilities) -> Result<Receipt, DeliveryError> {
@@ -304,14 +304,14 @@ impl Platform {
         if changed.is_some() && !state.posts.iter().any(is_there) {
             return Err(DeliveryError::Gone("message to edit not found".to_owned()));
         }
-        let is_final = |seen: &Seen| {
+        let is_final = |seen: &SeenDelivery| {
             seen.turn == delivery.turn() && matches!(seen.signal, Some(SignalKind::Reply | SignalKind::Reaction))
         };
         let is_draft = delivery.is_draft() || matches!(delivery.action(), Action::Draft { .. });
         if is_draft && state.seen.iter().any(is_final) {
-            state.wrongs.push(format!("a draft of turn {:?} came after its final signal", delivery.turn()));
+            state.violations.push(format!("a draft of turn {:?} came after its final signal", delivery.turn()));
         }
-        state.seen.push(Seen {
+        state.seen.push(SeenDelivery {
             conversation: delivery.conversation().clone(),
             turn: delivery.turn(),
             delivery: delivery.id(),
@@ -363,7 +363,7 @@ impl Platform {
         Ok(Receipt::of(id))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PlatformState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

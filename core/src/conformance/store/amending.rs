@@ -7,7 +7,7 @@ use rejoinder_guard::Attachment;
 use super::{Subject, Turn, accept_one, at, chat, deliveries, done, gone, me, new_turn, said};
 use crate::{
     model::{
-        agent::{Line, Speaker},
+        agent::{HistoryLine, Speaker},
         conversation::ConversationRef,
         delivery::{Action, Content},
         event::{Amends, EventKind, InboundEvent},
@@ -85,13 +85,13 @@ pub async fn what_continues_a_command_is_kept(subject: &mut impl Subject) {
 pub async fn what_is_taken_back_is_known_of_the_turn_that_waits(subject: &mut impl Subject) {
     let store = subject.store();
     let mut turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
-    let taken_back = |revision: i64| {
+    let deletion = |revision: i64| {
         let event = said(&chat("a"), "1");
         let event = InboundEvent { revision, amends: Some(Amends::Withdraws), text: String::new(), ..event };
         NewEvent { turn: None, ..new_turn(event) }
     };
 
-    assert_eq!(accept_one(&*store, taken_back(5)).await, Stored::Amended { turn: turn.id });
+    assert_eq!(accept_one(&*store, deletion(5)).await, Stored::Amended { turn: turn.id });
     let event = event(&*store, turn.id).await;
     assert!(event.is_withdrawn());
     assert_eq!(&*event.text, "text of 1", "the operator can still read the text");
@@ -201,7 +201,7 @@ fn moved(from: &ConversationRef, to: &str, key: &str) -> NewEvent {
 }
 
 fn line(turn: &Turn, text: &str) -> TranscriptLine {
-    let line = Line { speaker: Speaker::Person, name: None, text: text.to_owned(), at: at(1) };
+    let line = HistoryLine { speaker: Speaker::Person, name: None, text: text.to_owned(), at: at(1) };
     TranscriptLine { session: turn.session, turn: turn.id, line }
 }
 

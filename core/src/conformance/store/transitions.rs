@@ -8,7 +8,7 @@ use rejoinder_guard::{Event, Outcome, Reply};
 use super::{Subject, Turn, accept_one, at, chat, commit, deliveries, done, new_turn, said};
 use crate::{
     model::{
-        agent::{Line, Speaker, Usage},
+        agent::{HistoryLine, Speaker, Usage},
         ids::{DeliveryId, SessionId},
     },
     ports::store::{
@@ -206,7 +206,7 @@ pub async fn runs_are_recorded(subject: &mut impl Subject) {
 }
 
 fn line(turn: &Turn, speaker: Speaker, text: &str, seconds: u64) -> TranscriptLine {
-    let line = Line { speaker, name: None, text: text.to_owned(), at: at(seconds) };
+    let line = HistoryLine { speaker, name: None, text: text.to_owned(), at: at(seconds) };
     TranscriptLine { session: turn.session, turn: turn.id, line }
 }
 
@@ -214,7 +214,7 @@ fn remark(turn: &Turn, detail: &str) -> AuditEntry {
     AuditEntry { turn: turn.id, at: at(2), kind: "suppressed".to_owned(), detail: detail.to_owned() }
 }
 
-async fn says(store: &dyn Store, lines: Vec<TranscriptLine>) {
+async fn write_transcript(store: &dyn Store, lines: Vec<TranscriptLine>) {
     done(store, Transition { transcript: lines, ..Transition::default() }).await;
 }
 
@@ -227,8 +227,12 @@ async fn texts(store: &dyn Store, session: SessionId, limit: u32) -> Vec<String>
 pub async fn a_speaker_has_one_line_per_turn(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
-    says(&*store, vec![line(&turn, Speaker::Person, "question", 1), line(&turn, Speaker::Agent, "wait", 1)]).await;
-    says(&*store, vec![line(&turn, Speaker::Agent, "answer", 5)]).await;
+    write_transcript(
+        &*store,
+        vec![line(&turn, Speaker::Person, "question", 1), line(&turn, Speaker::Agent, "wait", 1)],
+    )
+    .await;
+    write_transcript(&*store, vec![line(&turn, Speaker::Agent, "answer", 5)]).await;
     let lines = store.transcript(turn.session, 10).await.expect("transcripts are read");
     let lines: Vec<_> = lines.iter().map(|line| (line.speaker, &*line.text, line.at)).collect();
     assert_eq!(lines, [(Speaker::Person, "question", at(1)), (Speaker::Agent, "answer", at(5))]);
@@ -243,7 +247,7 @@ pub async fn a_line_keeps_the_name_of_who_said_it(subject: &mut impl Subject) {
     asked.line.name = Some("Ann: \"A\"".to_owned());
     let answered = line(&turn, Speaker::Agent, "answer", 2);
     let expected = [asked.line.clone(), answered.line.clone()];
-    says(&*store, vec![asked, answered]).await;
+    write_transcript(&*store, vec![asked, answered]).await;
     assert_eq!(store.transcript(turn.session, 10).await.expect("transcripts are read"), expected);
     drop(store);
 
@@ -259,7 +263,7 @@ pub async fn a_transcript_ends_with_the_latest_lines(subject: &mut impl Subject)
     let mut session = None;
     for number in 0..3 {
         let turn = Turn::accept(&*store, said(&chat("a"), &number.to_string())).await;
-        says(
+        write_transcript(
             &*store,
             vec![
                 line(&turn, Speaker::Agent, &format!("answer {number}"), number),
@@ -270,7 +274,7 @@ pub async fn a_transcript_ends_with_the_latest_lines(subject: &mut impl Subject)
         session = Some(turn.session);
     }
     let other = Turn::accept(&*store, said(&chat("b"), "b")).await;
-    says(&*store, vec![line(&other, Speaker::Person, "elsewhere", 1)]).await;
+    write_transcript(&*store, vec![line(&other, Speaker::Person, "elsewhere", 1)]).await;
 
     let session = session.expect("there were turns");
     assert_eq!(texts(&*store, session, 3).await, ["answer 1", "question 2", "answer 2"]);
@@ -284,7 +288,7 @@ pub async fn a_transcript_ends_with_the_latest_lines(subject: &mut impl Subject)
 pub async fn a_new_session_is_the_current_one(subject: &mut impl Subject) {
     let store = subject.store();
     let turn = Turn::accept(&*store, said(&chat("a"), "1")).await;
-    says(&*store, vec![line(&turn, Speaker::Person, "before", 1)]).await;
+    write_transcript(&*store, vec![line(&turn, Speaker::Person, "before", 1)]).await;
     let session = SessionId::new(at(1));
     let sessions = vec![NewSession { id: session, conversation: turn.conversation, at: at(1) }];
     done(&*store, Transition { sessions, ..Transition::default() }).await;

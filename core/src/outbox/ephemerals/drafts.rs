@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use super::{
-    show::{Ephemerals, LEAST_PAUSE},
+    show::{Ephemerals, MIN_PAUSE},
     text::DraftText,
 };
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
         delivery::{Action, Class},
         turn::TurnRecord,
     },
-    seen,
+    visibility,
 };
 
 /// The longest pause between two first drafts that were not sent.
@@ -44,7 +44,7 @@ pub(crate) struct Drafting {
 }
 
 /// The result of showing a draft.
-enum Drafted {
+enum DraftResult {
     Shown,
     /// The first draft was claimed as a delivery.
     Claimed,
@@ -70,15 +70,15 @@ impl Drafting {
     /// Adds more text of the run on `turn`.
     pub(crate) fn add(&mut self, turn: &TurnRecord, delta: &str) {
         let Some(interval) = self.interval else { return };
-        let taken_back = self.shim.taken_back();
+        let retractions = self.shim.retractions();
         let visible = self.shim.push(delta);
-        self.text.add(&visible, self.shim.taken_back() > taken_back);
+        self.text.add(&visible, self.shim.retractions() > retractions);
         if visible.is_empty() {
             return;
         }
         self.text.notify();
         if self.task.is_none() && !self.is_paused {
-            let showing = Showing {
+            let drafts = DraftTask {
                 ephemerals: Arc::clone(&self.ephemerals),
                 turn: turn.clone(),
                 text: Arc::clone(&self.text),
@@ -86,7 +86,7 @@ impl Drafting {
                 are_messages: self.are_messages,
                 stop: self.stop.clone(),
             };
-            self.task = Some(tokio::spawn(showing.run()));
+            self.task = Some(tokio::spawn(drafts.run()));
         }
     }
 
@@ -120,7 +120,7 @@ impl Drafting {
 }
 
 /// The task that shows the drafts of one run.
-struct Showing {
+struct DraftTask {
     ephemerals: Arc<Ephemerals>,
     turn: TurnRecord,
     text: Arc<DraftText>,
@@ -129,7 +129,7 @@ struct Showing {
     stop: CancellationToken,
 }
 
-impl Showing {
+impl DraftTask {
     async fn run(mut self) {
         let drafts = Arc::clone(&self.ephemerals.drafts);
         if self.are_messages {
@@ -141,7 +141,7 @@ impl Showing {
 
     /// Shows the text whenever it has changed, until the run ends.
     async fn show_all(&mut self) {
-        let mut not_sent = LEAST_PAUSE;
+        let mut not_sent = MIN_PAUSE;
         let mut is_claimed = false;
         let mut shown = String::new();
         loop {
@@ -156,21 +156,21 @@ impl Showing {
             }
             let drafted = if self.are_messages { self.show_message(&text).await } else { self.show_text(&text).await };
             let pause = match drafted {
-                Drafted::Shown => {
+                DraftResult::Shown => {
                     shown = text;
                     self.interval
                 }
-                Drafted::Waits => LEAST_PAUSE,
-                Drafted::Claimed if std::mem::replace(&mut is_claimed, true) => {
+                DraftResult::Waits => MIN_PAUSE,
+                DraftResult::Claimed if std::mem::replace(&mut is_claimed, true) => {
                     // An earlier first draft was claimed and not sent.
                     not_sent = (not_sent * 2).min(MAX_PAUSE);
                     not_sent.max(self.interval)
                 }
-                Drafted::Claimed => self.interval,
-                Drafted::NotShown => {
+                DraftResult::Claimed => self.interval,
+                DraftResult::NotShown => {
                     // Retries with the latest text, even if no more comes.
                     self.text.notify();
-                    self.interval.max(LEAST_PAUSE)
+                    self.interval.max(MIN_PAUSE)
                 }
             };
             tokio::select! {
@@ -184,37 +184,37 @@ impl Showing {
     fn is_visible(&self, text: &str) -> bool {
         let channel = self.ephemerals.channels.get(&self.turn.event.conversation.channel).map(AsRef::as_ref);
         let draft = self.turn.obligation.clear_draft(text);
-        draft.is_some_and(|draft| seen::shows_anything(&draft.get().text, channel))
+        draft.is_some_and(|draft| visibility::shows_anything(&draft.get().text, channel))
     }
 
     /// Shows a draft on a platform where drafts are messages.
-    async fn show_message(&mut self, text: &str) -> Drafted {
+    async fn show_message(&mut self, text: &str) -> DraftResult {
         if !matches!(self.turn.obligation.draft_place(), DraftPlace::Message(_)) {
             // The first draft or a deferral may have been delivered meanwhile.
             match self.ephemerals.ledger.turn(self.turn.id).await {
                 Ok(stored) => self.turn = stored,
-                Err(_) => return Drafted::NotShown,
+                Err(_) => return DraftResult::NotShown,
             }
         }
         let message = match self.turn.obligation.draft_place() {
             DraftPlace::Message(message) => message.to_owned(),
-            DraftPlace::Nowhere => return Drafted::Waits,
-            DraftPlace::New if self.ephemerals.is_blocked(&self.turn).await => return Drafted::NotShown,
+            DraftPlace::Nowhere => return DraftResult::Waits,
+            DraftPlace::New if self.ephemerals.is_blocked(&self.turn).await => return DraftResult::NotShown,
             DraftPlace::New => return self.claim_message(text).await,
         };
-        let Some(draft) = self.turn.obligation.clear_draft(text) else { return Drafted::Waits };
+        let Some(draft) = self.turn.obligation.clear_draft(text) else { return DraftResult::Waits };
         self.show_draft(&draft, Some(message)).await
     }
 
     /// Claims the first draft as a delivery.
-    async fn claim_message(&mut self, text: &str) -> Drafted {
+    async fn claim_message(&mut self, text: &str) -> DraftResult {
         let event = Event::Draft { text: text.to_owned() };
         let drafted = match self.ephemerals.ledger.decide(&mut self.turn, event, Trigger::Event).await {
-            Ok(_) if self.turn.obligation.is_draft_wanted() => Drafted::Claimed,
-            Ok(_) => Drafted::Waits,
+            Ok(_) if self.turn.obligation.is_draft_pending() => DraftResult::Claimed,
+            Ok(_) => DraftResult::Waits,
             Err(error) => {
                 debug!(turn = %self.turn.id, %error, "cannot store a draft");
-                Drafted::NotShown
+                DraftResult::NotShown
             }
         };
         crash_point!("draft_claimed");
@@ -222,19 +222,19 @@ impl Showing {
     }
 
     /// Shows a draft on a platform where drafts are not messages.
-    async fn show_text(&self, text: &str) -> Drafted {
+    async fn show_text(&self, text: &str) -> DraftResult {
         match self.turn.obligation.clear_draft(text) {
             Some(draft) => self.show_draft(&draft, None).await,
-            None => Drafted::Waits,
+            None => DraftResult::Waits,
         }
     }
 
-    async fn show_draft(&self, draft: &Cleared<Draft>, message: Option<String>) -> Drafted {
+    async fn show_draft(&self, draft: &Cleared<Draft>, message: Option<String>) -> DraftResult {
         let reply_to = self.turn.event.message_id.clone();
         let action = Action::Draft { text: draft.get().text.clone(), message, reply_to };
         match self.ephemerals.show(&self.turn, action, Class::Draft, Some(&self.stop)).await {
-            Some(Ok(_)) => Drafted::Shown,
-            Some(Err(_)) | None => Drafted::NotShown,
+            Some(Ok(_)) => DraftResult::Shown,
+            Some(Err(_)) | None => DraftResult::NotShown,
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::{
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The minimum pause before an ephemeral that could not be shown is retried.
-pub(crate) const LEAST_PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const MIN_PAUSE: Duration = Duration::from_millis(100);
 
 /// Shows actions that are not stored as deliveries.
 pub(crate) struct Ephemerals {

@@ -16,10 +16,10 @@ pub(crate) struct DraftText {
 }
 
 impl DraftText {
-    /// Appends to the text; clears it before if `anew`.
-    pub(super) fn add(&self, visible: &str, anew: bool) {
+    /// Appends to the text; clears it before if `replaces`.
+    pub(super) fn add(&self, visible: &str, replaces: bool) {
         let mut text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
-        if anew {
+        if replaces {
             text.clear();
         }
         text.push_str(visible);
@@ -45,7 +45,7 @@ pub(crate) struct Drafts(DashMap<TurnId, Arc<DraftText>>);
 
 impl Drafts {
     /// Notifies the run of `turn` that its obligation changed: its drafts may have a message now.
-    pub(crate) fn tell(&self, turn: TurnId) {
+    pub(crate) fn notify(&self, turn: TurnId) {
         if let Some(text) = self.0.get(&turn) {
             text.notify();
         }

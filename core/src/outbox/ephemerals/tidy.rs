@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rejoinder_guard::{Settlement, State};
+use rejoinder_guard::{ObligationState, Settlement};
 use tokio::sync::{Mutex, mpsc};
 
 use super::{leftovers::Leftover, show::Ephemerals};
@@ -46,7 +46,10 @@ impl Tidier {
     /// removes the draft if no delivery replaces it; a reaction does not.
     async fn tidy_up(&self, turn: &TurnRecord) {
         let obligation = &turn.obligation;
-        if matches!(obligation.state(), State::Settled(Settlement::Cancelled { .. } | Settlement::Silence { .. })) {
+        if matches!(
+            obligation.state(),
+            ObligationState::Settled(Settlement::Cancelled { .. } | Settlement::Silence { .. })
+        ) {
             for message in obligation.unfinished_messages() {
                 self.remove(turn, message).await;
             }
@@ -54,7 +57,7 @@ impl Tidier {
         }
         let Some(draft) = obligation.draft_message() else { return };
         let Ok(deliveries) = self.ephemerals.store.deliveries(turn.id).await else { return };
-        if !deliveries.iter().any(|delivery| takes_the_place_of(draft, delivery)) {
+        if !deliveries.iter().any(|delivery| replaces_draft(draft, delivery)) {
             self.remove(turn, draft).await;
         }
     }
@@ -77,7 +80,7 @@ impl Tidier {
 }
 
 /// Whether a delivery edits or deletes the message of a draft, or has done so.
-fn takes_the_place_of(draft: &str, delivery: &DeliveryRecord) -> bool {
+fn replaces_draft(draft: &str, delivery: &DeliveryRecord) -> bool {
     let is_alive = matches!(delivery.state, DeliveryState::Pending | DeliveryState::Sending | DeliveryState::Delivered);
     let (Action::Edit { message, .. } | Action::Delete { message }) = &delivery.action else { return false };
     is_alive && message == draft

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::show::{Ephemerals, LEAST_PAUSE, TIMEOUT};
+use super::show::{Ephemerals, MIN_PAUSE, TIMEOUT};
 use crate::model::{
     capabilities::Capabilities,
     delivery::{Action, Class},
@@ -40,7 +40,7 @@ impl Typing {
             while !until.is_cancelled() {
                 shown.show(&turn, Action::Typing { on: true }, Class::Typing, Some(&until)).await;
                 tokio::select! {
-                    () = shown.clock.sleep(interval.max(LEAST_PAUSE)) => {}
+                    () = shown.clock.sleep(interval.max(MIN_PAUSE)) => {}
                     () = until.cancelled() => {}
                 }
             }

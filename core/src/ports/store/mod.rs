@@ -22,7 +22,7 @@ use rejoinder_guard::Timestamp;
 
 use crate::{
     model::{
-        agent::Line,
+        agent::HistoryLine,
         conversation::{ChannelId, ConversationRef},
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
         stored_delivery::DeliveryRecord,
@@ -129,7 +129,7 @@ pub trait Turns: Send + Sync + 'static {
     async fn next_wake(&self) -> Result<Option<Timestamp>, StoreError>;
 
     /// The last `limit` lines of a session, oldest first.
-    async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<Line>, StoreError>;
+    async fn transcript(&self, session: SessionId, limit: u32) -> Result<Vec<HistoryLine>, StoreError>;
 
     /// A turn, as clients see it.
     async fn view(&self, turn: TurnId) -> Result<Option<TurnView>, StoreError>;

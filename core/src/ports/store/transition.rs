@@ -4,7 +4,7 @@ use rejoinder_guard::{Obligation, Timestamp};
 
 use crate::{
     model::{
-        agent::{Line, Usage},
+        agent::{HistoryLine, Usage},
         delivery::Action,
         ids::{ConversationId, DeliveryId, OwnerId, SessionId, TurnId},
         stored_delivery::{DeliveryRecord, DeliveryState},
@@ -209,7 +209,7 @@ pub struct TranscriptLine {
     /// The turn it belongs to.
     pub turn: TurnId,
     /// The speaker, the text and the time.
-    pub line: Line,
+    pub line: HistoryLine,
 }
 
 /// A conversation's new current session.

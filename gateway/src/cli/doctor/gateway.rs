@@ -20,48 +20,48 @@ enum Answer {
     Gateway(Readiness),
     SomethingElse,
     /// The connection is open, and no response comes.
-    Silence,
-    Nobody,
+    NoResponse,
+    NoListener,
 }
 
 /// `is_held`: a gateway uses the database.
-pub(super) async fn look(address: SocketAddr, is_held: bool) -> Vec<Finding> {
+pub(super) async fn check(address: SocketAddr, is_held: bool) -> Vec<Finding> {
     if address.port() == 0 {
         let runs = if is_held { "running" } else { "not running" };
         return vec![Finding::ok(ABOUT, format!("{runs}; server.listen has port 0, so its address is unknown"))];
     }
     let url = url_of(address);
     let bound = bind(address);
-    let asked = match &bound {
+    let answer = match &bound {
         // We could bind it, so nothing listens there.
-        Ok(()) => Ok(Answer::Nobody),
-        Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => Ok(Answer::Nobody),
-        Err(_) => tokio::time::timeout(CHECK_TIMEOUT, ask(&url)).await.unwrap_or(Ok(Answer::Silence)),
+        Ok(()) => Ok(Answer::NoListener),
+        Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => Ok(Answer::NoListener),
+        Err(_) => tokio::time::timeout(CHECK_TIMEOUT, ask(&url)).await.unwrap_or(Ok(Answer::NoResponse)),
     };
-    match asked {
+    match answer {
         Ok(Answer::Gateway(readiness)) => {
             let mut findings = findings(&url, readiness);
             if !is_held {
                 let what = format!("the gateway at {url} does not use this database");
                 let advice = "It may use another data directory: pass the --data that it was started with.";
-                findings.push(Finding::warning(ABOUT, what).so(advice));
+                findings.push(Finding::warning(ABOUT, what).with_advice(advice));
             }
             findings
         }
-        Ok(Answer::Silence) if is_held => {
+        Ok(Answer::NoResponse) if is_held => {
             let advice = "See its log, and restart it. No turn is lost.";
-            vec![Finding::wrong(ABOUT, format!("the gateway at {url} does not answer")).so(advice)]
+            vec![Finding::wrong(ABOUT, format!("the gateway at {url} does not answer")).with_advice(advice)]
         }
-        Ok(Answer::SomethingElse | Answer::Silence) => {
+        Ok(Answer::SomethingElse | Answer::NoResponse) => {
             let advice = "Stop it, or set server.listen to another address.";
-            vec![Finding::wrong(ABOUT, format!("something other than a gateway is at {url}")).so(advice)]
+            vec![Finding::wrong(ABOUT, format!("something other than a gateway is at {url}")).with_advice(advice)]
         }
-        Ok(Answer::Nobody) if is_held => {
+        Ok(Answer::NoListener) if is_held => {
             let what = format!("a gateway uses the database, but nothing answers at {url}");
             let advice = "It is just starting, or it was started with another server.listen: its log has its address.";
-            vec![Finding::wrong(ABOUT, what).so(advice)]
+            vec![Finding::wrong(ABOUT, what).with_advice(advice)]
         }
-        Ok(Answer::Nobody) => vec![address_finding(address, bound)],
+        Ok(Answer::NoListener) => vec![address_finding(address, bound)],
         Err(error) => vec![Finding::wrong(ABOUT, format!("cannot check it: {error}"))],
     }
 }
@@ -70,7 +70,7 @@ async fn ask(url: &str) -> Result<Answer, reqwest::Error> {
     // The gateway is on this machine: a configured proxy does not apply.
     let http = Client::builder().no_proxy().redirect(Policy::none()).build()?;
     let alive = match http.get(format!("{url}/healthz")).send().await {
-        Err(error) if error.is_connect() => return Ok(Answer::Nobody),
+        Err(error) if error.is_connect() => return Ok(Answer::NoListener),
         Err(_) => return Ok(Answer::SomethingElse),
         Ok(alive) => alive,
     };
@@ -90,7 +90,7 @@ fn findings(url: &str, readiness: Readiness) -> Vec<Finding> {
     if !readiness.store.writes {
         let problem = readiness.store.problem.unwrap_or_default();
         let advice = "It accepts nothing until it can: check its disk and file permissions.";
-        findings.push(Finding::wrong(ABOUT, format!("its store cannot write: {problem}")).so(advice));
+        findings.push(Finding::wrong(ABOUT, format!("its store cannot write: {problem}")).with_advice(advice));
     }
     for channel in readiness.channels {
         let platform = channel.channel.split('.').next().unwrap_or_default();
@@ -98,14 +98,14 @@ fn findings(url: &str, readiness: Readiness) -> Vec<Finding> {
         match (channel.live, channel.problem) {
             (true, None) => {}
             (true, Some(problem)) => {
-                findings.push(Finding::warning(ABOUT, format!("{}: {problem}", channel.channel)).so(advice));
+                findings.push(Finding::warning(ABOUT, format!("{}: {problem}", channel.channel)).with_advice(advice));
             }
             (false, Some(problem)) => {
-                findings.push(Finding::wrong(ABOUT, format!("{}: {problem}", channel.channel)).so(advice));
+                findings.push(Finding::wrong(ABOUT, format!("{}: {problem}", channel.channel)).with_advice(advice));
             }
             (false, None) => {
                 let what = format!("{} is not ready yet", channel.channel);
-                findings.push(Finding::warning(ABOUT, what).so("Try again in a moment."));
+                findings.push(Finding::warning(ABOUT, what).with_advice("Try again in a moment."));
             }
         }
     }
@@ -124,7 +124,7 @@ fn address_finding(address: SocketAddr, bound: io::Result<()>) -> Finding {
         Ok(()) => Finding::ok(ABOUT, format!("not running; {address} is free")),
         Err(error) => {
             let what = format!("not running, and it cannot listen on {address}: {error}");
-            Finding::wrong(ABOUT, what).so(capital(run::why_not_listen(error.kind())) + ".")
+            Finding::wrong(ABOUT, what).with_advice(capital(run::why_not_listen(error.kind())) + ".")
         }
     }
 }
@@ -149,7 +149,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_port_that_the_system_picks_is_nobodys_to_ask() {
-        let findings = look(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), false).await;
+        let findings = check(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), false).await;
 
         assert!(matches!(&findings[..], [finding] if finding.verdict == Verdict::Ok), "{findings:?}");
     }

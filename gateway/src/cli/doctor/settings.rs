@@ -9,7 +9,7 @@ use crate::{console::finding::Finding, wiring};
 
 const ABOUT: &str = "config";
 
-pub(super) fn look(loaded: &Loaded, data_dir: &Path) -> Vec<Finding> {
+pub(super) fn check(loaded: &Loaded, data_dir: &Path) -> Vec<Finding> {
     let Loaded { config, source, overrides } = loaded;
     let with = if overrides.is_empty() { String::new() } else { format!(", with {}", overrides.join(", ")) };
     let mut findings = vec![match wiring::check(config, data_dir) {

@@ -8,17 +8,17 @@ use std::{
 use anyhow::{Context, anyhow};
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use futures_util::{FutureExt, future::LocalBoxFuture};
-use rejoinder_matrix::{AccountProfile, LOOKS, Login, MatrixSection};
+use rejoinder_matrix::{AccountProfile, ID_FORMAT, Login, MatrixSection};
 use url::Url;
 
-use super::{check, introduction};
+use super::{fetch_profile, introduction};
 use crate::{
     client,
     console::{
         ask::Ask,
         failure::Failure,
         output::{capital, printable},
-        secret::{Read, SecretPlace, is_empty},
+        secret::{SecretLocation, SecretRead, is_empty},
         toml::toml_text,
     },
     platforms::{Account, CheckError, Setup},
@@ -63,17 +63,23 @@ impl Setup for Accounts {
         "rejoinder init --yes --matrix-user @agent:example.org --matrix-password-env MATRIX_PASSWORD --matrix-allow @ada:example.org"
     }
 
-    fn given<'a>(&'a self, said: &'a ArgMatches) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>> {
-        async { Given::of(said).connect().await?.map(Connected::account).transpose() }.boxed_local()
+    fn account_from_options<'a>(
+        &'a self,
+        matches: &'a ArgMatches,
+    ) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>> {
+        async { AccountOptions::of(matches).connect().await?.map(ConnectedAccount::account).transpose() }.boxed_local()
     }
 
     fn interview<'a>(
         &'a self,
-        said: &'a ArgMatches,
-        asked: &'a mut dyn Ask,
+        matches: &'a ArgMatches,
+        terminal: &'a mut dyn Ask,
         data_dir: &'a Path,
     ) -> LocalBoxFuture<'a, Result<Option<Account>, Failure>> {
-        async { Given::of(said).interview(asked, data_dir).await?.map(Connected::account).transpose() }.boxed_local()
+        async {
+            AccountOptions::of(matches).interview(terminal, data_dir).await?.map(ConnectedAccount::account).transpose()
+        }
+        .boxed_local()
     }
 }
 
@@ -89,7 +95,7 @@ const ALLOW: &str = "matrix-allow";
 
 /// The options about an account.
 #[derive(Debug, Default)]
-pub(super) struct Given {
+pub(super) struct AccountOptions {
     pub(super) user: Option<String>,
     pub(super) homeserver: Option<Url>,
     pub(super) password_env: Option<String>,
@@ -103,12 +109,12 @@ pub(super) struct Given {
 
 /// The credential of the account: a password or an access token.
 #[derive(Debug)]
-struct Proof {
-    place: SecretPlace,
+struct Credential {
+    location: SecretLocation,
     is_token: bool,
 }
 
-impl Proof {
+impl Credential {
     /// Its name for people.
     const fn name(&self) -> &'static str {
         if self.is_token { "access token" } else { "password" }
@@ -121,38 +127,38 @@ impl Proof {
 }
 
 /// An account to write into the configuration.
-pub(super) struct Connected {
+pub(super) struct ConnectedAccount {
     homeserver: Url,
     user: String,
-    proof: Proof,
-    recovery_key: Option<SecretPlace>,
+    credential: Credential,
+    recovery_key: Option<SecretLocation>,
     allow: Vec<String>,
     /// Its profile, or why it was not checked.
     account: Result<AccountProfile, String>,
 }
 
 /// The result of checking a credential.
-enum Checked {
-    Known(AccountProfile),
+enum CheckResult {
+    Valid(AccountProfile),
     /// The credential could not be checked. Holds the reason.
-    Unsure(String),
-    Wrong(String),
+    Unchecked(String),
+    Rejected(String),
 }
 
-impl Given {
-    fn of(said: &ArgMatches) -> Self {
-        let text = |name| said.get_one::<String>(name).cloned();
-        let path = |name| said.get_one::<PathBuf>(name).cloned();
+impl AccountOptions {
+    fn of(matches: &ArgMatches) -> Self {
+        let text = |name| matches.get_one::<String>(name).cloned();
+        let path = |name| matches.get_one::<PathBuf>(name).cloned();
         Self {
             user: text(USER),
-            homeserver: said.get_one(HOMESERVER).cloned(),
+            homeserver: matches.get_one(HOMESERVER).cloned(),
             password_env: text(PASSWORD_ENV),
             password_file: path(PASSWORD_FILE),
             token_env: text(TOKEN_ENV),
             token_file: path(TOKEN_FILE),
             recovery_key_env: text(RECOVERY_KEY_ENV),
             recovery_key_file: path(RECOVERY_KEY_FILE),
-            allow: said.get_many(ALLOW).into_iter().flatten().cloned().collect(),
+            allow: matches.get_many(ALLOW).into_iter().flatten().cloned().collect(),
         }
     }
 
@@ -160,70 +166,75 @@ impl Given {
     ///
     /// # Errors
     /// When the options are wrong, or the homeserver rejects the account.
-    pub(super) async fn connect(&self) -> Result<Option<Connected>, Failure> {
+    pub(super) async fn connect(&self) -> Result<Option<ConnectedAccount>, Failure> {
         let Some(user) = &self.user else { return Ok(None) };
         if !MatrixSection::is_user(user) {
             return Err(Failure::Usage(format!("{user:?} {IS_NO_USER}")));
         }
-        if let Some(wrong) = self.allow.iter().find(|entry| !LOOKS.may_be_person(entry)) {
+        if let Some(wrong) = self.allow.iter().find(|entry| !ID_FORMAT.may_be_person(entry)) {
             return Err(Failure::Usage(format!("{wrong:?} {IS_NO_USER}")));
         }
-        let password = SecretPlace::given(self.password_env.as_deref(), self.password_file.as_deref())?;
-        let token = SecretPlace::given(self.token_env.as_deref(), self.token_file.as_deref())?;
-        let proof = match (password, token) {
-            (Some(place), _) => Proof { place, is_token: false },
-            (None, Some(place)) => Proof { place, is_token: true },
+        let password = SecretLocation::from_options(self.password_env.as_deref(), self.password_file.as_deref())?;
+        let token = SecretLocation::from_options(self.token_env.as_deref(), self.token_file.as_deref())?;
+        let credential = match (password, token) {
+            (Some(location), _) => Credential { location, is_token: false },
+            (None, Some(location)) => Credential { location, is_token: true },
             (None, None) => {
                 let what = "the account's password is missing: pass --matrix-password-env, --matrix-password-file or a --matrix-token option";
                 return Err(Failure::Usage(what.to_owned()));
             }
         };
-        let recovery_key = SecretPlace::given(self.recovery_key_env.as_deref(), self.recovery_key_file.as_deref())?;
+        let recovery_key =
+            SecretLocation::from_options(self.recovery_key_env.as_deref(), self.recovery_key_file.as_deref())?;
         let homeserver = match &self.homeserver {
             Some(url) => url.clone(),
             None => homeserver_of(user).await?,
         };
-        let account = match try_out(&homeserver, user, &proof).await? {
-            Checked::Known(account) => Ok(account),
-            Checked::Unsure(why) => Err(why),
-            Checked::Wrong(why) => return Err(anyhow!("the Matrix account cannot be used: {why}").into()),
+        let account = match check_credential(&homeserver, user, &credential).await? {
+            CheckResult::Valid(account) => Ok(account),
+            CheckResult::Unchecked(why) => Err(why),
+            CheckResult::Rejected(why) => return Err(anyhow!("the Matrix account cannot be used: {why}").into()),
         };
         let (user, allow) = (user.clone(), self.allow.clone());
-        Ok(Some(Connected { homeserver, user, proof, recovery_key, allow, account }))
+        Ok(Some(ConnectedAccount { homeserver, user, credential, recovery_key, allow, account }))
     }
 
     /// Asks for an account. Typed secrets will be kept in `data_dir`.
-    pub(super) async fn interview(&self, asked: &mut dyn Ask, data_dir: &Path) -> Result<Option<Connected>, Failure> {
-        let Some(user) = ask_user(asked)? else { return Ok(None) };
+    pub(super) async fn interview(
+        &self,
+        terminal: &mut dyn Ask,
+        data_dir: &Path,
+    ) -> Result<Option<ConnectedAccount>, Failure> {
+        let Some(user) = ask_user(terminal)? else { return Ok(None) };
         let homeserver = match &self.homeserver {
             Some(url) => url.clone(),
-            None => ask_homeserver(asked, homeserver_of(&user).await?)?,
+            None => ask_homeserver(terminal, homeserver_of(&user).await?)?,
         };
-        let (proof, account) = loop {
-            let Some(proof) = ask_proof(asked, data_dir)? else { return Ok(None) };
-            match try_out(&homeserver, &user, &proof).await? {
-                Checked::Known(account) => break (proof, Ok(account)),
-                Checked::Wrong(why) => asked.say(&format!("{}. Nothing was written yet.", capital(&why)))?,
-                Checked::Unsure(why) => {
+        let (credential, account) = loop {
+            let Some(credential) = ask_credential(terminal, data_dir)? else { return Ok(None) };
+            match check_credential(&homeserver, &user, &credential).await? {
+                CheckResult::Valid(account) => break (credential, Ok(account)),
+                CheckResult::Rejected(why) => terminal.say(&format!("{}. Nothing was written yet.", capital(&why)))?,
+                CheckResult::Unchecked(why) => {
                     let options = ["try again", "write it anyway", "skip Matrix"].map(str::to_owned);
-                    match asked.pick(&format!("{}, so the account was not checked.", capital(&why)), &options)? {
+                    match terminal.pick(&format!("{}, so the account was not checked.", capital(&why)), &options)? {
                         0 => {}
-                        1 => break (proof, Err(why)),
+                        1 => break (credential, Err(why)),
                         _ => return Ok(None),
                     }
                 }
             }
         };
         if let Ok(account) = &account {
-            asked.say(&format!("This is {}.", introduction(account)))?;
+            terminal.say(&format!("This is {}.", introduction(account)))?;
         }
         let question = "Its recovery key or passphrase, which lets it read older encrypted messages \
                         (not shown; empty: none):";
-        let key = asked.secret_or_nothing(question)?;
+        let key = terminal.secret_or_nothing(question)?;
         let recovery_key =
-            (!is_empty(&key)).then(|| SecretPlace::Typed(key, data_dir.join("matrix-main-recovery-key")));
-        let allow = ask_people(asked)?;
-        Ok(Some(Connected { homeserver, user, proof, recovery_key, allow, account }))
+            (!is_empty(&key)).then(|| SecretLocation::Typed(key, data_dir.join("matrix-main-recovery-key")));
+        let allow = ask_people(terminal)?;
+        Ok(Some(ConnectedAccount { homeserver, user, credential, recovery_key, allow, account }))
     }
 }
 
@@ -231,58 +242,59 @@ impl Given {
 const IS_NO_USER: &str = "is not a user id such as @ada:example.org";
 
 /// `None` if the operator wants no account.
-fn ask_user(asked: &mut dyn Ask) -> Result<Option<String>, Failure> {
+fn ask_user(terminal: &mut dyn Ask) -> Result<Option<String>, Failure> {
     loop {
-        let answer = asked.line_or_nothing("User id of a Matrix account for the agent (@name:server; empty: none):")?;
+        let answer =
+            terminal.line_or_nothing("User id of a Matrix account for the agent (@name:server; empty: none):")?;
         if answer.is_empty() {
             return Ok(None);
         }
         if MatrixSection::is_user(&answer) {
             return Ok(Some(answer));
         }
-        asked.say(&format!("{} {IS_NO_USER}.", printable(&answer)))?;
+        terminal.say(&format!("{} {IS_NO_USER}.", printable(&answer)))?;
     }
 }
 
-fn ask_homeserver(asked: &mut dyn Ask, usual: Url) -> Result<Url, Failure> {
+fn ask_homeserver(terminal: &mut dyn Ask, usual: Url) -> Result<Url, Failure> {
     loop {
         let question = format!("Where is its homeserver? (empty: {})", printable(usual.as_str()));
-        let answer = asked.line_or_nothing(&question)?;
+        let answer = terminal.line_or_nothing(&question)?;
         if answer.is_empty() {
             return Ok(usual);
         }
         match answer.parse::<Url>() {
             Ok(url) if matches!(url.scheme(), "http" | "https") => return Ok(url),
-            _ => asked.say("That is not a URL that begins with http:// or https://.")?,
+            _ => terminal.say("That is not a URL that begins with http:// or https://.")?,
         }
     }
 }
 
 /// `None` if the operator wants no account.
-fn ask_proof(asked: &mut dyn Ask, data_dir: &Path) -> Result<Option<Proof>, Failure> {
+fn ask_credential(terminal: &mut dyn Ask, data_dir: &Path) -> Result<Option<Credential>, Failure> {
     let typed = |secret, is_token: bool| {
         let file = if is_token { "matrix-main-access-token" } else { "matrix-main-password" };
-        Proof { place: SecretPlace::Typed(secret, data_dir.join(file)), is_token }
+        Credential { location: SecretLocation::Typed(secret, data_dir.join(file)), is_token }
     };
-    let password = asked.secret_or_nothing("Its password (not shown; empty: use an access token):")?;
+    let password = terminal.secret_or_nothing("Its password (not shown; empty: use an access token):")?;
     if !is_empty(&password) {
         return Ok(Some(typed(password, false)));
     }
-    let token = asked.secret_or_nothing(
+    let token = terminal.secret_or_nothing(
         "The access token of a device that nothing else uses (not shown; empty: no Matrix account):",
     )?;
     Ok((!is_empty(&token)).then(|| typed(token, true)))
 }
 
-fn ask_people(asked: &mut dyn Ask) -> Result<Vec<String>, Failure> {
+fn ask_people(terminal: &mut dyn Ask) -> Result<Vec<String>, Failure> {
     loop {
         let question = "Who may write to it and invite it? User ids, separated by spaces (empty: nobody yet):";
-        let answer = asked.line_or_nothing(question)?;
+        let answer = terminal.line_or_nothing(question)?;
         let people: Vec<String> =
             answer.split([' ', ',']).filter(|entry| !entry.is_empty()).map(str::to_owned).collect();
-        match people.iter().find(|entry| !LOOKS.may_be_person(entry)) {
+        match people.iter().find(|entry| !ID_FORMAT.may_be_person(entry)) {
             None => return Ok(people),
-            Some(wrong) => asked.say(&format!("{} {IS_NO_USER}.", printable(wrong)))?,
+            Some(wrong) => terminal.say(&format!("{} {IS_NO_USER}.", printable(wrong)))?,
         }
     }
 }
@@ -297,27 +309,31 @@ async fn homeserver_of(user: &str) -> Result<Url, Failure> {
     format!("https://{server}").parse().map_err(|_| Failure::Usage(format!("{user:?} {IS_NO_USER}")))
 }
 
-async fn try_out(homeserver: &Url, user: &str, proof: &Proof) -> Result<Checked, Failure> {
-    let secret = match proof.place.read(proof.name())? {
-        Read::Secret(secret) => secret,
-        Read::Missing(why) => return Ok(Checked::Unsure(why)),
+async fn check_credential(homeserver: &Url, user: &str, credential: &Credential) -> Result<CheckResult, Failure> {
+    let secret = match credential.location.read(credential.name())? {
+        SecretRead::Secret(secret) => secret,
+        SecretRead::Missing(why) => return Ok(CheckResult::Unchecked(why)),
     };
-    let login = if proof.is_token { Login::AccessToken(secret) } else { Login::Password(secret) };
+    let login = if credential.is_token { Login::AccessToken(secret) } else { Login::Password(secret) };
     let http = client::http_client().context("cannot ask the homeserver")?;
-    Ok(match check(&http, homeserver, user, &login).await {
+    Ok(match fetch_profile(&http, homeserver, user, &login).await {
         Ok(account) if account.user != user => {
-            Checked::Wrong(format!("the {} belongs to {}", proof.name(), printable(&account.user)))
+            CheckResult::Rejected(format!("the {} belongs to {}", credential.name(), printable(&account.user)))
         }
-        Ok(account) => Checked::Known(account),
-        Err(CheckError::Wrong(why)) => Checked::Wrong(why),
-        Err(CheckError::Unreachable(why)) => Checked::Unsure(why),
+        Ok(account) => CheckResult::Valid(account),
+        Err(CheckError::Rejected(why)) => CheckResult::Rejected(why),
+        Err(CheckError::Unreachable(why)) => CheckResult::Unchecked(why),
     })
 }
 
-impl Connected {
+impl ConnectedAccount {
     pub(super) fn account(self) -> Result<Account, Failure> {
-        let (section, farewell) = (self.section()?, self.farewell());
-        Ok(Account { section, farewell, secrets: std::iter::once(self.proof.place).chain(self.recovery_key).collect() })
+        let (section, closing_text) = (self.section()?, self.closing_text());
+        Ok(Account {
+            section,
+            closing_text,
+            secrets: std::iter::once(self.credential.location).chain(self.recovery_key).collect(),
+        })
     }
 
     /// Its configuration section, as TOML.
@@ -325,7 +341,7 @@ impl Connected {
         let mut text = "# A Matrix account: docs/matrix.md.\n[channels.matrix.main]\n".to_owned();
         let _ = writeln!(text, "homeserver = {}", toml_text(self.homeserver.as_str().trim_end_matches('/'))?);
         let _ = writeln!(text, "user = {}", toml_text(&self.user)?);
-        let _ = writeln!(text, "{} = {}", self.proof.key(), self.proof.place.reference()?);
+        let _ = writeln!(text, "{} = {}", self.credential.key(), self.credential.location.reference()?);
         if let Some(key) = &self.recovery_key {
             let _ = writeln!(text, "recovery_key = {}", key.reference()?);
         }
@@ -340,7 +356,7 @@ impl Connected {
     }
 
     /// What `init` prints about it at the end.
-    pub(super) fn farewell(&self) -> String {
+    pub(super) fn closing_text(&self) -> String {
         let mut text = String::new();
         match &self.account {
             Ok(account) => {
@@ -354,7 +370,7 @@ impl Connected {
                 let _ = writeln!(text, "The Matrix account was not checked: {why}.");
             }
         }
-        text.push_str(&self.proof.place.advice(self.proof.name()));
+        text.push_str(&self.credential.location.advice(self.credential.name()));
         if let Some(key) = &self.recovery_key {
             text.push_str(&key.advice("recovery key"));
         }

@@ -119,7 +119,7 @@ fn a_draft_of_unknown_fate_is_found_again_where_it_cannot_show_twice() {
     assert_eq!(turn.on(lost(true)), ["resend 0"]);
     assert_eq!(turn.on(Event::NotSent { claim: CLAIM }), no_effects());
     assert_eq!(turn.on(reply("done")), ["send 1: done"]);
-    assert!(turn.obligation.is_draft_wanted());
+    assert!(turn.obligation.is_draft_pending());
 
     turn.on(shown("m1"));
     assert_eq!(turn.obligation.draft_message(), Some("m1"));
@@ -174,7 +174,7 @@ fn the_ladders_words_take_the_place_of_a_draft() {
 #[test]
 fn words_about_a_cut_answer_leave_the_draft_that_became_it() {
     let mut turn = drafting().after([shown("m1"), reply("done")]);
-    turn.begun();
+    turn.part_delivered();
 
     assert_eq!(turn.refused(), ["send 2: say cut_off"]);
 }

@@ -151,7 +151,7 @@ fn the_agent_that_is_handed_an_overdue_turn_gets_time_for_it() {
 /// B8.
 #[test]
 fn the_ladder_is_climbed_once_whatever_else_ends() {
-    for end in [silent("cancelled"), failed(), reply(""), put_off(None, 60)] {
+    for end in [silent("cancelled"), failed(), reply(""), defer(None, 60)] {
         let mut turn = Turn::running();
         turn.ticks(HARD);
         let effects = turn.on(end);

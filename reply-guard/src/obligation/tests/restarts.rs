@@ -32,7 +32,7 @@ fn a_run_that_was_taken_back_does_not_count() {
     let mut turn = Turn::owed();
     for number in 1..=5 {
         assert_eq!(turn.on(Event::Begin), [format!("run {number}")]);
-        assert_eq!(turn.on(Event::TakenBack), ["run again"]);
+        assert_eq!(turn.on(Event::Interrupted), ["run again"]);
     }
     for number in 6..=8 {
         assert_eq!(turn.on(Event::Begin), [format!("run {number}")]);
@@ -40,7 +40,7 @@ fn a_run_that_was_taken_back_does_not_count() {
     }
 
     assert_eq!(turn.on(Event::Begin), ["send 1: say error"]);
-    assert_eq!(turn.on(Event::TakenBack), no_effects());
+    assert_eq!(turn.on(Event::Interrupted), no_effects());
 }
 
 /// D1.

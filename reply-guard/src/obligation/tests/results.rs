@@ -43,7 +43,7 @@ fn an_unknown_result_that_is_too_old_is_a_dead_letter() {
 fn an_answer_that_stops_in_the_middle_says_so() {
     let begun = |on_unknown| {
         let mut turn = claimed(on_unknown);
-        turn.begun();
+        turn.part_delivered();
         turn
     };
     let say = ["send 2: say cut_off"];
@@ -65,7 +65,7 @@ fn an_answer_that_stops_in_the_middle_says_so() {
 #[test]
 fn words_about_a_cut_answer_that_are_refused_are_a_dead_letter() {
     let mut turn = claimed(OnUnknown::Label);
-    turn.begun();
+    turn.part_delivered();
     turn.refused();
 
     assert_eq!(turn.refused(), ["dead letter: refused: 403; every rung failed, the last with: 403"]);
@@ -76,7 +76,7 @@ fn words_about_a_cut_answer_that_are_refused_are_a_dead_letter() {
 fn words_about_a_cut_answer_leave_the_part_that_was_seen() {
     let mut turn = Turn::deferred();
     assert_eq!(turn.on(reply("done")), ["send 2 for d1: done"]);
-    turn.begun();
+    turn.part_delivered();
 
     assert_eq!(turn.refused(), ["send 3: say cut_off"]);
 }
@@ -85,7 +85,7 @@ fn words_about_a_cut_answer_leave_the_part_that_was_seen() {
 #[test]
 fn an_answer_that_waited_follows_one_that_was_cut() {
     let mut turn = Turn::running().after([sent("on its own")]);
-    turn.begun();
+    turn.part_delivered();
     assert_eq!(turn.on(reply("done")), no_effects());
 
     assert_eq!(turn.refused(), ["send 2: done"]);
@@ -95,7 +95,7 @@ fn an_answer_that_waited_follows_one_that_was_cut() {
 fn a_deferral_that_was_cut_leaves_the_turn_to_its_run() {
     let mut turn = Turn::running();
     turn.ticks(SOFT);
-    turn.begun();
+    turn.part_delivered();
 
     assert_eq!(turn.refused(), no_effects());
     assert!(turn.obligation.is_running());
@@ -116,7 +116,7 @@ fn an_answer_in_doubt_that_was_called_off_is_not_sent_again() {
 #[test]
 fn a_cut_answer_that_was_called_off_says_nothing_more() {
     let mut turn = claimed(OnUnknown::Label);
-    turn.begun();
+    turn.part_delivered();
     turn.on(cancelled());
 
     assert_eq!(turn.refused(), no_effects());
@@ -139,7 +139,7 @@ fn nothing_else_is_said_after_an_answer_that_may_have_been_seen() {
 
 #[test]
 fn an_attempt_that_was_not_sent_leaves_no_doubt_unless_there_was_one_before() {
-    let attempted = |turn: &Turn| matches!(turn.obligation.state(), State::Claimed { attempted: true, .. });
+    let attempted = |turn: &Turn| matches!(turn.obligation.state(), ObligationState::Claimed { attempted: true, .. });
 
     let mut turn = claimed(OnUnknown::Label);
     turn.attempted();

@@ -20,10 +20,10 @@ pub(crate) struct Bare(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 /// What the server sent.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Came {
+pub(crate) enum Received {
     Payload(Value),
     /// The close code; 1006 if there was none.
-    End(u16),
+    Closed(u16),
 }
 
 impl Bare {
@@ -63,13 +63,13 @@ impl Bare {
         while let Some(Ok(_)) = self.0.next().await {}
     }
 
-    pub(crate) async fn next(&mut self) -> Came {
+    pub(crate) async fn next(&mut self) -> Received {
         loop {
             let next = tokio::time::timeout(PATIENCE, self.0.next()).await.expect("the server sends something");
             return match next {
-                Some(Ok(Message::Text(text))) => Came::Payload(serde_json::from_str(&text).expect("JSON")),
-                Some(Ok(Message::Close(Some(frame)))) => Came::End(frame.code.into()),
-                Some(Ok(Message::Close(None)) | Err(_)) | None => Came::End(1006),
+                Some(Ok(Message::Text(text))) => Received::Payload(serde_json::from_str(&text).expect("JSON")),
+                Some(Ok(Message::Close(Some(frame)))) => Received::Closed(frame.code.into()),
+                Some(Ok(Message::Close(None)) | Err(_)) | None => Received::Closed(1006),
                 Some(Ok(_)) => continue,
             };
         }
@@ -77,15 +77,15 @@ impl Bare {
 
     pub(crate) async fn payload(&mut self) -> Value {
         match self.next().await {
-            Came::Payload(payload) => payload,
-            Came::End(code) => panic!("the connection was closed with {code}"),
+            Received::Payload(payload) => payload,
+            Received::Closed(code) => panic!("the connection was closed with {code}"),
         }
     }
 
     /// Waits for the end and returns its code.
     pub(crate) async fn end(&mut self) -> u16 {
         loop {
-            if let Came::End(code) = self.next().await {
+            if let Received::Closed(code) = self.next().await {
                 return code;
             }
         }

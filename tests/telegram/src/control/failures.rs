@@ -9,7 +9,7 @@ use axum::{Json, extract::State};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Controlled, wrong};
+use super::{ControlResult, control_error};
 use crate::{
     fault::Fault,
     limits::Limits,
@@ -40,7 +40,7 @@ pub(super) struct Reactions {
     emoji: Option<Vec<String>>,
 }
 
-pub(super) async fn set(State(shared): State<Arc<Shared>>, Json(settings): Json<Settings>) -> Controlled {
+pub(super) async fn set(State(shared): State<Arc<Shared>>, Json(settings): Json<Settings>) -> ControlResult {
     let mut world = shared.lock();
     if let Some(privacy) = settings.privacy {
         world.privacy = privacy;
@@ -64,19 +64,19 @@ pub(super) async fn set(State(shared): State<Arc<Shared>>, Json(settings): Json<
         world.pauses = Pauses { first: Duration::from_millis(first), longest: Duration::from_millis(longest) };
     }
     if let Some(reactions) = settings.available_reactions {
-        let Some(chat) = world.chats.get_mut(&reactions.chat) else { return wrong("there is no such chat") };
+        let Some(chat) = world.chats.get_mut(&reactions.chat) else { return control_error("there is no such chat") };
         chat.available_reactions = reactions.emoji;
     }
     Ok(Json(json!({})))
 }
 
-pub(super) async fn add(State(shared): State<Arc<Shared>>, Json(fault): Json<Fault>) -> Controlled {
+pub(super) async fn add(State(shared): State<Arc<Shared>>, Json(fault): Json<Fault>) -> ControlResult {
     shared.lock().faults.add(fault);
     Ok(Json(json!({})))
 }
 
-pub(super) async fn heal(State(shared): State<Arc<Shared>>) -> Controlled {
-    shared.heal();
+pub(super) async fn clear_faults(State(shared): State<Arc<Shared>>) -> ControlResult {
+    shared.clear_faults();
     Ok(Json(json!({})))
 }
 
@@ -87,25 +87,25 @@ pub(super) struct NewOutage {
     ms: Option<u64>,
 }
 
-pub(super) async fn fail(State(shared): State<Arc<Shared>>, Json(new): Json<NewOutage>) -> Controlled {
+pub(super) async fn start_outage(State(shared): State<Arc<Shared>>, Json(new): Json<NewOutage>) -> ControlResult {
     if new.kind == Outage::Refuse && new.ms.is_none() {
-        return wrong("`ms` is required: for how long connections are refused");
+        return control_error("`ms` is required: for how long connections are refused");
     }
     let later = Arc::clone(&shared);
     // Delayed, so that the response to this call is written first.
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(20)).await;
-        later.fail(new.kind);
+        later.start_outage(new.kind);
         if let Some(ms) = new.ms {
             tokio::time::sleep(Duration::from_millis(ms)).await;
-            later.lift();
+            later.end_outage();
         }
     });
     Ok(Json(json!({})))
 }
 
-pub(super) async fn lift(State(shared): State<Arc<Shared>>) -> Controlled {
-    shared.lift();
+pub(super) async fn end_outage(State(shared): State<Arc<Shared>>) -> ControlResult {
+    shared.end_outage();
     Ok(Json(json!({})))
 }
 
@@ -116,20 +116,20 @@ pub(super) struct Closing {
     ms: u64,
 }
 
-pub(super) async fn close(State(shared): State<Arc<Shared>>, Json(closing): Json<Closing>) -> Controlled {
+pub(super) async fn close(State(shared): State<Arc<Shared>>, Json(closing): Json<Closing>) -> ControlResult {
     let time = Duration::from_millis(closing.ms);
     let mut world = shared.lock();
     match closing.chat {
         None => world.spent.close(time, Instant::now()),
         Some(chat) => match world.chats.get_mut(&chat) {
             Some(chat) => chat.spent.close(time, Instant::now()),
-            None => return wrong("there is no such chat"),
+            None => return control_error("there is no such chat"),
         },
     }
     Ok(Json(json!({})))
 }
 
-pub(super) async fn expire(State(shared): State<Arc<Shared>>) -> Controlled {
+pub(super) async fn expire(State(shared): State<Arc<Shared>>) -> ControlResult {
     shared.lock().callbacks.values_mut().for_each(|callback| callback.expired = true);
     Ok(Json(json!({})))
 }

@@ -16,7 +16,7 @@ use crate::{
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MediaKind {
     Photo,
     Document,
     Voice,
@@ -26,7 +26,7 @@ pub(crate) enum Kind {
     Sticker,
 }
 
-impl Kind {
+impl MediaKind {
     /// The name of the field in a message.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -106,34 +106,34 @@ fn smaller(fields: &Map<String, Value>) -> Value {
 }
 
 pub(super) fn photo(world: &mut World, params: &Params) -> Answer {
-    one(world, params, Kind::Photo)
+    one(world, params, MediaKind::Photo)
 }
 
 pub(super) fn document(world: &mut World, params: &Params) -> Answer {
-    one(world, params, Kind::Document)
+    one(world, params, MediaKind::Document)
 }
 
 pub(super) fn voice(world: &mut World, params: &Params) -> Answer {
-    one(world, params, Kind::Voice)
+    one(world, params, MediaKind::Voice)
 }
 
 pub(super) fn audio(world: &mut World, params: &Params) -> Answer {
-    one(world, params, Kind::Audio)
+    one(world, params, MediaKind::Audio)
 }
 
 pub(super) fn video(world: &mut World, params: &Params) -> Answer {
-    one(world, params, Kind::Video)
+    one(world, params, MediaKind::Video)
 }
 
 pub(super) fn animation(world: &mut World, params: &Params) -> Answer {
-    one(world, params, Kind::Animation)
+    one(world, params, MediaKind::Animation)
 }
 
 pub(super) fn sticker(world: &mut World, params: &Params) -> Answer {
-    one(world, params, Kind::Sticker)
+    one(world, params, MediaKind::Sticker)
 }
 
-fn one(world: &mut World, params: &Params, kind: Kind) -> Answer {
+fn one(world: &mut World, params: &Params, kind: MediaKind) -> Answer {
     let caption = send::caption(world, params)?;
     // Checks whether it may be sent before storing the file.
     let place = send::place(world, params)?;
@@ -155,8 +155,8 @@ pub(super) fn group(world: &mut World, params: &Params) -> Answer {
     let place = send::place(world, params)?;
     let mut contents = Vec::with_capacity(listed.len());
     for item in listed {
-        let kind = item["type"].as_str().and_then(Kind::named);
-        let kind = kind.filter(|kind| !matches!(kind, Kind::Voice | Kind::Animation | Kind::Sticker));
+        let kind = item["type"].as_str().and_then(MediaKind::named);
+        let kind = kind.filter(|kind| !matches!(kind, MediaKind::Voice | MediaKind::Animation | MediaKind::Sticker));
         let kind = kind.ok_or_else(|| ApiError::bad_request("can't parse InputMedia: type is invalid"))?;
         let text = |key: &str| item.get(key).and_then(Value::as_str);
         let caption =
@@ -176,7 +176,7 @@ pub(super) fn group(world: &mut World, params: &Params) -> Answer {
 }
 
 /// The file of a call: an uploaded part, or an existing file by its id.
-fn take(world: &mut World, params: &Params, kind: Kind, key: &str, given: Option<&str>) -> Answer {
+fn take(world: &mut World, params: &Params, kind: MediaKind, key: &str, given: Option<&str>) -> Answer {
     let part = given.and_then(|given| given.strip_prefix("attach://")).unwrap_or(key);
     if let Some(upload) = params.file(part) {
         return keep(world, kind, upload);
@@ -192,7 +192,7 @@ fn take(world: &mut World, params: &Params, kind: Kind, key: &str, given: Option
     world.file(given).map(|file| kind.show(file)).ok_or_else(wrong)
 }
 
-fn keep(world: &mut World, kind: Kind, upload: &Upload) -> Answer {
+fn keep(world: &mut World, kind: MediaKind, upload: &Upload) -> Answer {
     let size = upload.bytes.len() as u64;
     if size == 0 {
         return Err(ApiError::bad_request("file must be non-empty"));
@@ -200,7 +200,7 @@ fn keep(world: &mut World, kind: Kind, upload: &Upload) -> Answer {
     if size > MAX_UPLOAD {
         return Err(ApiError::new(413, "Request Entity Too Large"));
     }
-    if kind == Kind::Photo && size > MAX_PHOTO {
+    if kind == MediaKind::Photo && size > MAX_PHOTO {
         return Err(ApiError::bad_request(format!("file is too big for a photo: {size} bytes")));
     }
     // Copied, so that the whole request body is not kept for it.

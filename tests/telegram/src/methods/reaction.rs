@@ -106,7 +106,7 @@ pub(super) fn set(world: &mut World, params: &Params) -> Answer {
             message.reactions.insert(bot, wanted);
         }
     }
-    world.touched(chat);
+    world.notify_changed(chat);
     done()
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Poll {
     number: u64,
     limit: usize,
     /// How long it may wait.
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
 }
 
 impl Poll {
@@ -47,7 +47,7 @@ impl Poll {
         Ok(Self {
             number: world.updates.polls,
             limit: usize::try_from(limit).expect("at most 100"),
-            patience: Duration::from_secs(u64::try_from(seconds).expect("at least 0")),
+            timeout: Duration::from_secs(u64::try_from(seconds).expect("at least 0")),
         })
     }
 
@@ -55,7 +55,7 @@ impl Poll {
     ///
     /// # Errors
     /// 409 if another poll or a webhook has replaced it.
-    pub(crate) fn look(&self, world: &World) -> Result<Vec<Arc<str>>, ApiError> {
+    pub(crate) fn updates(&self, world: &World) -> Result<Vec<Arc<str>>, ApiError> {
         if world.updates.hook.is_some() {
             return Err(ApiError::conflict("terminated by setWebhook request"));
         }

@@ -48,7 +48,7 @@ impl ChatKind {
 /// The bot's membership in a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum Membership {
     /// May write, and gets the messages that privacy mode lets through.
     Member,
     /// May write and delete, and gets all messages.
@@ -78,7 +78,7 @@ pub(crate) struct Chat {
     /// The title, or the person's name.
     pub(crate) title: String,
     pub(crate) username: Option<String>,
-    pub(crate) standing: Standing,
+    pub(crate) membership: Membership,
     pub(crate) messages: BTreeMap<i64, Message>,
     pub(crate) last_message: i64,
     /// Names by thread id.
@@ -106,7 +106,7 @@ impl Chat {
             kind,
             title: title.to_owned(),
             username: username.map(str::to_owned),
-            standing: if kind == ChatKind::Channel { Standing::Administrator } else { Standing::Member },
+            membership: if kind == ChatKind::Channel { Membership::Administrator } else { Membership::Member },
             messages: BTreeMap::new(),
             last_message: 0,
             topics: BTreeMap::new(),
@@ -169,15 +169,15 @@ impl Chat {
             return Err(ApiError::migrated(to));
         }
         let kind = self.kind.name();
-        match (self.standing, self.kind) {
-            (Standing::Member, ChatKind::Channel) => {
+        match (self.membership, self.kind) {
+            (Membership::Member, ChatKind::Channel) => {
                 Err(ApiError::bad_request("need administrator rights in the channel chat"))
             }
-            (Standing::Member | Standing::Administrator, _) => Ok(()),
-            (Standing::NotStarted, _) => Err(ApiError::forbidden("bot can't initiate conversation with a user")),
+            (Membership::Member | Membership::Administrator, _) => Ok(()),
+            (Membership::NotStarted, _) => Err(ApiError::forbidden("bot can't initiate conversation with a user")),
             (_, ChatKind::Private) => Err(ApiError::forbidden("bot was blocked by the user")),
-            (Standing::Kicked, _) => Err(ApiError::forbidden(format!("bot was kicked from the {kind} chat"))),
-            (Standing::Left, _) => Err(ApiError::forbidden(format!("bot is not a member of the {kind} chat"))),
+            (Membership::Kicked, _) => Err(ApiError::forbidden(format!("bot was kicked from the {kind} chat"))),
+            (Membership::Left, _) => Err(ApiError::forbidden(format!("bot is not a member of the {kind} chat"))),
         }
     }
 

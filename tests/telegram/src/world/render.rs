@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     World,
-    chat::{Chat, ChatKind, Standing},
+    chat::{Chat, ChatKind, Membership},
     message::{Author, Message},
 };
 
@@ -73,13 +73,13 @@ impl World {
     }
 
     /// A membership as a `ChatMember`.
-    pub(crate) fn member_json(&self, user: i64, standing: Standing) -> Value {
+    pub(crate) fn member_json(&self, user: i64, membership: Membership) -> Value {
         let user = self.user_json(user);
-        match standing {
-            Standing::Member => json!({ "status": "member", "user": user }),
-            Standing::Kicked => json!({ "status": "kicked", "user": user, "until_date": 0 }),
-            Standing::Left | Standing::NotStarted => json!({ "status": "left", "user": user }),
-            Standing::Administrator => json!({
+        match membership {
+            Membership::Member => json!({ "status": "member", "user": user }),
+            Membership::Kicked => json!({ "status": "kicked", "user": user, "until_date": 0 }),
+            Membership::Left | Membership::NotStarted => json!({ "status": "left", "user": user }),
+            Membership::Administrator => json!({
                 "status": "administrator", "user": user, "can_be_edited": false, "is_anonymous": false,
                 "can_manage_chat": true, "can_delete_messages": true, "can_manage_video_chats": false,
                 "can_restrict_members": false, "can_promote_members": false, "can_change_info": false,

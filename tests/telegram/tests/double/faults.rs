@@ -29,12 +29,12 @@ async fn a_lost_answer_is_an_executed_call() {
     let message = json!({ "chat_id": ada, "text": "hello" });
     let lost = api.answer("sendMessage", message.clone()).await.unwrap_err();
     assert!(!lost.is_connect() && !lost.is_timeout(), "{lost:?}");
-    assert_eq!(telegram.said(ada), ["hello"]);
+    assert_eq!(telegram.bot_texts(ada), ["hello"]);
     let calls = telegram.calls("sendMessage");
     assert!(calls[0].succeeded());
     assert_eq!(calls[0].fault, Some("lost_answer"));
     api.call("sendMessage", message).await;
-    assert_eq!(telegram.said(ada).len(), 2);
+    assert_eq!(telegram.bot_texts(ada).len(), 2);
 }
 
 #[tokio::test]
@@ -74,7 +74,7 @@ async fn a_fault_hits_only_what_it_is_for() {
     for _ in 0..3 {
         assert_eq!(api.refused("sendMessage", json!({ "chat_id": ada, "text": "x" })).await.0, 500);
     }
-    telegram.heal();
+    telegram.clear_faults();
     api.send(ada, "hello").await;
 }
 
@@ -90,7 +90,7 @@ async fn a_fault_hits_only_the_words_that_it_is_for() {
         assert_eq!(refused, (400, "Bad Request: MESSAGE_TOO_LONG".to_owned()));
     }
     api.send(ada, "part 3").await;
-    assert_eq!(telegram.said(ada), ["part 1", "part 3"]);
+    assert_eq!(telegram.bot_texts(ada), ["part 1", "part 3"]);
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn a_token_that_was_reset_is_worth_nothing() {
         let old = old.clone();
         async move { old.answer("getUpdates", json!({ "timeout": 50 })).await }
     });
-    telegram.called("getUpdates", 1).await;
+    telegram.until_called("getUpdates", 1).await;
     let token = telegram.reset_token();
     assert!(poll.await.unwrap().is_err(), "a pending poll must end");
     assert_eq!(old.refused("getMe", json!({})).await, (401, "Unauthorized".to_owned()));
@@ -135,9 +135,9 @@ async fn a_stalled_poll_ends_when_the_faults_are_lifted() {
         let api = api.clone();
         async move { api.answer("getUpdates", json!({ "timeout": 1 })).await }
     });
-    telegram.called("getUpdates", 1).await;
+    telegram.until_called("getUpdates", 1).await;
     ada.says("anybody there?");
-    telegram.heal();
+    telegram.clear_faults();
     assert!(poll.await.unwrap().is_err());
     assert_eq!(api.waiting().await.len(), 1);
 }
@@ -150,8 +150,8 @@ async fn an_outage_refuses_connections_and_keeps_what_was_said() {
         let api = api.clone();
         async move { api.answer("getUpdates", json!({ "timeout": 50 })).await }
     });
-    telegram.called("getUpdates", 1).await;
-    telegram.outage(Outage::Refuse);
+    telegram.until_called("getUpdates", 1).await;
+    telegram.start_outage(Outage::Refuse);
     assert!(poll.await.unwrap().is_err(), "a pending poll must end");
     ada.says("are you there?");
     // The listener closes a moment after the outage begins.
@@ -160,7 +160,7 @@ async fn an_outage_refuses_connections_and_keeps_what_was_said() {
     });
     let refused = refused.await;
     assert!(format!("{refused:?}").contains("refused"), "{refused:?}");
-    telegram.lift();
+    telegram.end_outage();
     let waiting = soon("the server responds again", async || api.answer("getUpdates", json!({})).await.ok()).await;
     assert_eq!(waiting["result"][0]["message"]["text"], "are you there?");
 }
@@ -168,9 +168,9 @@ async fn an_outage_refuses_connections_and_keeps_what_was_said() {
 #[tokio::test]
 async fn an_unavailable_server_says_so() {
     let (telegram, api) = started().await;
-    telegram.outage(Outage::Unavailable);
+    telegram.start_outage(Outage::Unavailable);
     assert_eq!(api.refused("getMe", json!({})).await, (503, "Service Unavailable".to_owned()));
-    telegram.lift();
+    telegram.end_outage();
     api.call("getMe", json!({})).await;
 }
 

@@ -23,7 +23,7 @@ struct Payload {
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct DiscordMessage {
     channel_id: String,
     author: Author,
 }
@@ -70,11 +70,11 @@ async fn answer_all(client: &reqwest::Client, api: &str, gateway: &str, token: &
         if payload.op != 0 || payload.t.as_deref() != Some("MESSAGE_CREATE") {
             continue;
         }
-        let said: Said = serde_json::from_value(payload.d)?;
-        if said.author.bot {
+        let received: DiscordMessage = serde_json::from_value(payload.d)?;
+        if received.author.bot {
             continue;
         }
-        let url = format!("{api}/api/v10/channels/{}/messages", said.channel_id);
+        let url = format!("{api}/api/v10/channels/{}/messages", received.channel_id);
         let sent =
             client.post(url).header("Authorization", format!("Bot {token}")).json(&json!({ "content": ANSWER })).send();
         tokio::spawn(async move {

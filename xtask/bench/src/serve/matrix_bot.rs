@@ -52,8 +52,8 @@ impl Bot {
             }
             for room in keys(&synced["rooms"]["join"]) {
                 let events = synced["rooms"]["join"][&room]["timeline"]["events"].as_array();
-                let said = events.into_iter().flatten();
-                for _ in said.filter(|event| event["type"] == "m.room.message" && event["sender"] != user) {
+                let messages = events.into_iter().flatten();
+                for _ in messages.filter(|event| event["type"] == "m.room.message" && event["sender"] != user) {
                     let number = bot.sent.fetch_add(1, Ordering::Relaxed);
                     let path = format!("/rooms/{room}/send/m.room.message/{number}");
                     let bot = Arc::clone(&bot);

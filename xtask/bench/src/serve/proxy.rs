@@ -7,7 +7,7 @@ use axum::{Json, Router, extract::State, http::StatusCode, routing::post};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Answered, Turn};
+use super::{HookAnswer, HookRequest};
 
 #[derive(Clone)]
 struct Agent {
@@ -22,11 +22,11 @@ struct Completion {
 
 #[derive(Deserialize)]
 struct Choice {
-    message: Message,
+    message: CompletionMessage,
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct CompletionMessage {
     content: String,
 }
 
@@ -41,9 +41,12 @@ pub(crate) fn router(agent: &str) -> Result<Router> {
     Ok(Router::new().route("/hooks/{name}", post(relay)).with_state(agent))
 }
 
-async fn relay(State(agent): State<Agent>, Json(turn): Json<Turn>) -> Result<Json<Answered>, (StatusCode, String)> {
+async fn relay(
+    State(agent): State<Agent>,
+    Json(turn): Json<HookRequest>,
+) -> Result<Json<HookAnswer>, (StatusCode, String)> {
     let reply = ask(&agent, &turn.message).await.map_err(|error| (StatusCode::BAD_GATEWAY, error.to_string()))?;
-    Ok(Json(Answered::with(reply)))
+    Ok(Json(HookAnswer::with(reply)))
 }
 
 /// Asks without streaming: the cheapest way, and so the strictest comparison.

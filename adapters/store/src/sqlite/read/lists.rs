@@ -1,7 +1,7 @@
 //! Lists and counts for the operator.
 
 use rejoinder_core::{
-    FallbackView, Obligation, Settlement, State, StoreError, Timestamp, TurnId, TurnStatus, Via,
+    FallbackView, Obligation, ObligationState, Settlement, StoreError, Timestamp, TurnId, TurnStatus, Via,
     store::{Backlog, TurnFilter, TurnListState, TurnSummary},
 };
 use sqlx::{QueryBuilder, Sqlite, SqlitePool, sqlite::SqliteRow};
@@ -96,7 +96,7 @@ pub(in crate::sqlite) async fn backlog(pool: &SqlitePool) -> Result<Backlog, Sto
 fn summary(row: &SqliteRow) -> Result<TurnSummary, StoreError> {
     let obligation: Obligation = row.json("body")?;
     let (signal, fallback) = match obligation.state() {
-        State::Settled(Settlement::Signal { signal, via, .. }) => (Some(*signal), fallback(via)),
+        ObligationState::Settled(Settlement::Signal { signal, via, .. }) => (Some(*signal), fallback(via)),
         _ => (None, None),
     };
     Ok(TurnSummary {

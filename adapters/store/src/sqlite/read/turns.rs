@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rejoinder_core::{
-    ConversationId, InboundEvent, Line, OwnerId, SessionId, StoreError, Timestamp, TurnId,
+    ConversationId, HistoryLine, InboundEvent, OwnerId, SessionId, StoreError, Timestamp, TurnId,
     store::{AttemptRecord, AuditEntry, Dossier, RunRecord, TurnRecord, WaitingTurn},
 };
 use sqlx::{SqlitePool, sqlite::SqliteRow};
@@ -144,7 +144,7 @@ pub(in crate::sqlite) async fn transcript(
     pool: &SqlitePool,
     session: SessionId,
     limit: u32,
-) -> Result<Vec<(TurnId, Line)>, StoreError> {
+) -> Result<Vec<(TurnId, HistoryLine)>, StoreError> {
     // One row for all lines: returning a row costs as much as reading it from the database.
     let sql = "
         select json_group_array(json_array(
@@ -156,7 +156,7 @@ pub(in crate::sqlite) async fn transcript(
         )";
     let lines: String =
         sqlx::query_scalar(sql).bind(session.as_uuid()).bind(limit).fetch_one(pool).await.map_err(store_error)?;
-    let mut lines: Vec<(TurnId, Line)> =
+    let mut lines: Vec<(TurnId, HistoryLine)> =
         serde_json::from_str(&lines).map_err(|error| StoreError::Corrupt(format!("a transcript: {error}")))?;
     lines.reverse();
     Ok(lines)

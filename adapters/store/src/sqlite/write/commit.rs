@@ -29,14 +29,14 @@ pub(super) async fn all(
     Ok(commits)
 }
 
-/// Groups transitions into rounds, in order, so that no two of a round share an id of [`concerned`].
+/// Groups transitions into rounds, in order, so that no two of a round share an id of [`written_ids`].
 fn rounds(transitions: &[&Transition]) -> Vec<Vec<usize>> {
     let mut rounds: Vec<Vec<usize>> = Vec::new();
     // For every id, the first round after those that use it.
     let mut free: HashMap<Uuid, usize> = HashMap::with_capacity(transitions.len());
     for (index, transition) in transitions.iter().enumerate() {
-        let round = concerned(transition).filter_map(|id| free.get(&id)).copied().max().unwrap_or(0);
-        free.extend(concerned(transition).map(|id| (id, round + 1)));
+        let round = written_ids(transition).filter_map(|id| free.get(&id)).copied().max().unwrap_or(0);
+        free.extend(written_ids(transition).map(|id| (id, round + 1)));
         if round == rounds.len() {
             rounds.push(Vec::new());
         }
@@ -46,7 +46,7 @@ fn rounds(transitions: &[&Transition]) -> Vec<Vec<usize>> {
 }
 
 /// The ids of the turns, the deliveries and the conversations with new sessions that a transition writes.
-fn concerned(transition: &Transition) -> impl Iterator<Item = Uuid> {
+fn written_ids(transition: &Transition) -> impl Iterator<Item = Uuid> {
     let turns = transition.turns.iter().map(|change| change.turn);
     let turns = turns
         .chain(transition.deliveries.iter().map(|delivery| delivery.record().turn))

@@ -1,4 +1,4 @@
-//! Requests to the writer, and their outcomes.
+//! Requests to the writer, and their results.
 
 use rejoinder_core::{
     ChannelId, Timestamp, TurnId,
@@ -7,7 +7,7 @@ use rejoinder_core::{
 
 /// A request to the writer.
 #[derive(Debug)]
-pub(super) enum Work {
+pub(super) enum WriteRequest {
     Accept { events: Vec<NewEvent>, cursor: Option<CursorMove> },
     Commit(Box<Transition>),
     Channels(Vec<ChannelId>),
@@ -16,9 +16,9 @@ pub(super) enum Work {
     Probe,
 }
 
-/// The outcome of a [`Work`].
+/// The result of a [`WriteRequest`].
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum WriteResult {
     Accepted(Vec<Stored>),
     Committed(Commit),
     Absent(Vec<AbsentChannel>),

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Decides what events become.
-pub(crate) struct Entrance {
+pub(crate) struct EventRouter {
     pub(crate) settings: Arc<Settings>,
     pub(crate) addresses: Arc<Addresses>,
     pub(crate) slots: Arc<Slots>,
@@ -38,7 +38,7 @@ pub(crate) struct Entrance {
 }
 
 /// An event about to be stored.
-pub(super) struct Entering {
+pub(super) struct RoutedEvent {
     pub(super) new: NewEvent,
     /// The slot of its conversation, if it was free.
     pub(super) slot: Option<Slot>,
@@ -48,25 +48,30 @@ pub(super) struct Entering {
     pub(super) is_stranger: bool,
 }
 
-impl Entering {
+impl RoutedEvent {
     pub(super) fn is_turn_in(&self, conversation: &ConversationRef) -> bool {
         self.new.turn.is_some() && self.new.event.conversation == *conversation
     }
 }
 
-impl Entrance {
+impl EventRouter {
     /// Decides what an event becomes. `may_begin`: the same request has no earlier turn of its conversation.
-    pub(super) async fn enter(&self, id: TurnId, event: InboundEvent, may_begin: bool) -> Result<Entering, StoreError> {
+    pub(super) async fn route(
+        &self,
+        id: TurnId,
+        event: InboundEvent,
+        may_begin: bool,
+    ) -> Result<RoutedEvent, StoreError> {
         if event.is_withdrawn() {
             // The platform decides who may delete a message.
-            return Ok(self.kept(event, false));
+            return Ok(self.without_turn(event, false));
         }
         let is_edit = event.amends == Some(Amends::Replaces);
         let (handler, expectation) = match router::route(&event, &self.settings) {
             // An event of a sender without access amends no turn.
-            Route::Nowhere => return Ok(self.kept(InboundEvent { amends: None, ..event }, false)),
-            Route::Stranger => return Ok(self.kept(InboundEvent { amends: None, ..event }, !is_edit)),
-            Route::To { .. } if is_edit => return Ok(self.kept(event, false)),
+            Route::NoTurn => return Ok(self.without_turn(InboundEvent { amends: None, ..event }, false)),
+            Route::Stranger => return Ok(self.without_turn(InboundEvent { amends: None, ..event }, !is_edit)),
+            Route::To { .. } if is_edit => return Ok(self.without_turn(event, false)),
             Route::To { handler, expectation } => (handler, expectation),
         };
         let conversation = self.addresses.resolve(&event.conversation).await?;
@@ -84,7 +89,7 @@ impl Entrance {
 
     /// The gateway's notice to a sender who may not talk to the agent: a turn that owes nothing, at most one a
     /// day because its key holds the day.
-    pub(super) async fn notice(&self, stranger: &InboundEvent) -> Result<Entering, StoreError> {
+    pub(super) async fn notice(&self, stranger: &InboundEvent) -> Result<RoutedEvent, StoreError> {
         const DAY_MS: i64 = 24 * 60 * 60 * 1000;
         let now = self.clock.now();
         let event = Arc::new(InboundEvent {
@@ -104,9 +109,9 @@ impl Entrance {
         Ok(self.open(TurnId::new(now), event, handler, Expectation::Nothing, conversation, None))
     }
 
-    fn kept(&self, event: InboundEvent, is_stranger: bool) -> Entering {
+    fn without_turn(&self, event: InboundEvent, is_stranger: bool) -> RoutedEvent {
         let new = NewEvent { id: EventId::new(self.clock.now()), event: Arc::new(event), turn: None };
-        Entering { new, slot: None, run: None, is_stranger }
+        RoutedEvent { new, slot: None, run: None, is_stranger }
     }
 
     /// Opens a turn, and begins it if it has its slot and no more events may be added to it. A command needs no slot
@@ -119,7 +124,7 @@ impl Entrance {
         expectation: Expectation,
         conversation: ConversationId,
         slot: Option<Slot>,
-    ) -> Entering {
+    ) -> RoutedEvent {
         let now = self.clock.now();
         let policy = self.settings.policies.of(&event.conversation.channel, event.chat);
         let mut obligation = Obligation::open(expectation, policy, event.patience, now);
@@ -129,7 +134,7 @@ impl Entrance {
         let started = run.as_ref().map(|_| RunStart { turn: id, number: 1, handler: handler.clone(), owner, at: now });
         let turn = NewTurn { id, handler, obligation, run: started, conversation, session: SessionId::new(now) };
         let new = NewEvent { id: EventId::new(now), event, turn: Some(turn) };
-        Entering { new, slot, run, is_stranger: false }
+        RoutedEvent { new, slot, run, is_stranger: false }
     }
 }
 

@@ -4,16 +4,16 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// A value that requests from outside need; it is set only while the channel runs.
 #[derive(Debug)]
-pub struct Opening<T>(RwLock<Option<Arc<T>>>);
+pub struct WhileRunning<T>(RwLock<Option<Arc<T>>>);
 
-impl<T> Default for Opening<T> {
+impl<T> Default for WhileRunning<T> {
     fn default() -> Self {
         Self(RwLock::default())
     }
 }
 
-impl<T> Opening<T> {
-    /// An opening that never closes.
+impl<T> WhileRunning<T> {
+    /// A value that is always set.
     #[must_use]
     pub fn always(value: T) -> Self {
         Self(RwLock::new(Some(Arc::new(value))))
@@ -21,9 +21,9 @@ impl<T> Opening<T> {
 
     /// Sets the value until the returned guard is dropped.
     #[must_use = "the channel is closed when this is dropped"]
-    pub fn open(&self, value: T) -> Opened<'_, T> {
+    pub fn open(&self, value: T) -> RunningGuard<'_, T> {
         self.set(Some(Arc::new(value)));
-        Opened(self)
+        RunningGuard(self)
     }
 
     /// The value; `None` while the channel does not run.
@@ -37,11 +37,11 @@ impl<T> Opening<T> {
     }
 }
 
-/// Keeps an [`Opening`] open. Dropping it clears the value, however the run ends.
+/// Keeps a [`WhileRunning`] open. Dropping it clears the value, however the run ends.
 #[derive(Debug)]
-pub struct Opened<'a, T>(&'a Opening<T>);
+pub struct RunningGuard<'a, T>(&'a WhileRunning<T>);
 
-impl<T> Drop for Opened<'_, T> {
+impl<T> Drop for RunningGuard<'_, T> {
     fn drop(&mut self) {
         self.0.set(None);
     }
@@ -53,13 +53,13 @@ mod tests {
 
     #[test]
     fn a_channel_is_open_while_it_runs() {
-        let opening = Opening::default();
-        assert_eq!(opening.get(), None);
+        let value = WhileRunning::default();
+        assert_eq!(value.get(), None);
 
-        let opened = opening.open(1);
-        assert_eq!(opening.get().as_deref(), Some(&1));
-        drop(opened);
+        let guard = value.open(1);
+        assert_eq!(value.get().as_deref(), Some(&1));
+        drop(guard);
 
-        assert_eq!(opening.get(), None);
+        assert_eq!(value.get(), None);
     }
 }

@@ -15,23 +15,23 @@ use super::timeline::Position;
 use crate::{
     Matrix, Session,
     errors::{self, Failure},
-    inbound::{self, Around},
-    known::Known,
-    locked::Locked,
+    inbound::{self, EventContext},
+    memory::RememberedEvent,
     payload::Event,
     room::{chat_kind, read},
     section::ReadReceipts,
+    undecrypted::UndecryptedEvent,
 };
 
 /// How often a referenced event is requested.
 const TRIES: u32 = 6;
 
 /// Timeout of one such request.
-const LOOK_UP: Duration = Duration::from_secs(10);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Matrix {
     /// Stores events of a room, in order, together with the room's cursor.
-    pub(super) async fn take_in(
+    pub(super) async fn store_events(
         &self,
         session: &Session,
         room: &Room,
@@ -41,20 +41,20 @@ impl Matrix {
         let Some(position) = events.iter().rev().find_map(|event| Position::of(event, self.clock.now())) else {
             return Ok(());
         };
-        let (mut inbound, mut locked) = (Vec::new(), Vec::new());
+        let (mut inbound, mut undecrypted) = (Vec::new(), Vec::new());
         for event in events {
             let raw = event.raw().json().get();
             let Some(parsed) = read(event) else { continue };
-            if let Some(target) = parsed.takes_back() {
-                locked.retain(|entry: &Locked| !entry.is(target));
-                self.give_up_locked(target, receiver).await?;
-                self.memory.note_taken_back(room.room_id().as_str(), target);
+            if let Some(target) = parsed.redaction_target() {
+                undecrypted.retain(|entry: &UndecryptedEvent| !entry.has_id(target));
+                self.remove_undecrypted(target, receiver).await?;
+                self.memory.note_redacted(room.room_id().as_str(), target);
             }
             match &event.kind {
                 TimelineEventKind::UnableToDecrypt { .. } if parsed.sender != session.me() => {
-                    let entry = Locked::new(room.room_id(), &parsed, raw, self.clock.now());
-                    inbound.push(self.seen(session, room, &parsed, raw, receiver, inbound::locked).await?);
-                    locked.push(entry);
+                    let entry = UndecryptedEvent::new(room.room_id(), &parsed, raw, self.clock.now());
+                    inbound.push(self.with_context(session, room, &parsed, raw, receiver, inbound::undecrypted).await?);
+                    undecrypted.push(entry);
                 }
                 TimelineEventKind::UnableToDecrypt { .. } => {}
                 TimelineEventKind::Decrypted(_) => {
@@ -69,14 +69,14 @@ impl Matrix {
                 }
             }
         }
-        if !locked.is_empty() {
+        if !undecrypted.is_empty() {
             // Before the intake: an event that is stored but not on this list would never be read.
-            self.keep_locked(locked, receiver).await?;
+            self.add_undecrypted(undecrypted, receiver).await?;
         }
         let position = position.to_text();
         let cursor = (room.room_id().as_str(), position.as_str());
         let accepted = receiver.accept(&inbound, Some(cursor)).await?;
-        self.took_in(session, room, &inbound, &accepted);
+        self.after_stored(session, room, &inbound, &accepted);
         Ok(())
     }
 
@@ -89,36 +89,36 @@ impl Matrix {
         raw: &str,
         receiver: &Receiver<'_>,
     ) -> Result<Option<InboundEvent>, RunEnd> {
-        let read = self.seen(session, room, event, raw, receiver, inbound::normalise).await?;
+        let read = self.with_context(session, room, event, raw, receiver, inbound::normalise).await?;
         self.memory.note(room.room_id().as_str(), event, read.as_ref().map(|read| read.directed));
         Ok(read)
     }
 
-    /// Calls `look` with an event and its context, after looking up the event that it refers to.
-    pub(crate) async fn seen<T>(
+    /// Calls `action` with an event and its context, after looking up the event that it refers to.
+    pub(crate) async fn with_context<T>(
         &self,
         session: &Session,
         room: &Room,
         event: &Event,
         raw: &str,
         receiver: &Receiver<'_>,
-        look: impl FnOnce(&Event, &Around<'_>) -> T,
+        action: impl FnOnce(&Event, &EventContext<'_>) -> T,
     ) -> Result<T, RunEnd> {
         let is_ours = event.sender == session.me();
         let related = match inbound::refers_to(event).filter(|_| !is_ours && event.state_key.is_none()) {
             Some(target) => {
                 let related = self.look_up(session, room, &target, receiver).await?;
                 let ours = related.as_ref().filter(|known| known.sender == session.me());
-                if let Some(asks) = ours.and_then(|known| known.asks.as_ref()) {
-                    self.asked.insert(asks.turn, target.into());
+                if let Some(question) = ours.and_then(|known| known.question.as_ref()) {
+                    self.questions_by_turn.insert(question.turn, target.into());
                 }
                 related
             }
             None => None,
         };
-        let asked = self.questions.last(room.room_id().as_str(), event.relation().thread());
+        let open_question = self.open_questions.last(room.room_id().as_str(), event.relation().thread());
         let names = session.names_in(room).await;
-        let around = Around {
+        let context = EventContext {
             channel: &self.channel,
             me: session.me(),
             names: &names,
@@ -126,11 +126,11 @@ impl Matrix {
             chat: chat_kind(room),
             sender_name: name_of(room, &event.sender).await,
             related: related.as_ref(),
-            asked: asked.as_ref(),
+            open_question: open_question.as_ref(),
             now: self.clock.now(),
             raw,
         };
-        Ok(look(event, &around))
+        Ok(action(event, &context))
     }
 
     /// An event that another refers to, from memory or else from the homeserver. `None` if it cannot be read.
@@ -140,7 +140,7 @@ impl Matrix {
         room: &Room,
         target: &str,
         receiver: &Receiver<'_>,
-    ) -> Result<Option<Known>, RunEnd> {
+    ) -> Result<Option<RememberedEvent>, RunEnd> {
         let name = room.room_id().as_str();
         if let Some(known) = self.memory.get(name, target) {
             return Ok(Some(known));
@@ -149,19 +149,19 @@ impl Matrix {
         let mut backoff = Backoff::default();
         let mut tries = 0;
         while tries < TRIES {
-            let asking = tokio::time::timeout(LOOK_UP, room.event(&id, None));
+            let asking = tokio::time::timeout(LOOKUP_TIMEOUT, room.event(&id, None));
             let asked = receiver.until_shutdown(asking).await?;
             let mut pause = backoff.pause();
             match asked.map(|asked| asked.map_err(|error| errors::sdk(&error))) {
                 Ok(Ok(event)) => {
                     let Some(event) = read(&event) else { return Ok(None) };
-                    let mut known = Known::of(&event);
+                    let mut known = RememberedEvent::of(&event);
                     if known.sender == session.me()
                         && let Some(latest) = latest_edit(room, &id, session.me()).await
                     {
-                        (known.text, known.asks) = (latest.text, latest.asks.or(known.asks));
+                        (known.text, known.question) = (latest.text, latest.question.or(known.question));
                     }
-                    self.memory.learn(name, target, known.clone());
+                    self.memory.insert(name, target, known.clone());
                     return Ok(Some(known));
                 }
                 Ok(Err(Failure::Refused(_))) => return Ok(None),
@@ -177,7 +177,7 @@ impl Matrix {
     }
 
     /// Follows up on stored events: remembers the last message, closes questions, and marks messages as read.
-    pub(crate) fn took_in(&self, session: &Session, room: &Room, events: &[InboundEvent], accepted: &[Accepted]) {
+    pub(crate) fn after_stored(&self, session: &Session, room: &Room, events: &[InboundEvent], accepted: &[Accepted]) {
         let mut last = None;
         for (event, accepted) in events.iter().zip(accepted) {
             let is_persons = event.sender.kind == SenderKind::Person;
@@ -189,7 +189,7 @@ impl Matrix {
             }
             if let Accepted::Turn(_) = accepted {
                 // A new turn ends the open question: a later number alone does not answer it.
-                self.questions.forget(&event.conversation);
+                self.open_questions.forget(&event.conversation);
                 last = Some(event.external_id.clone());
             }
         }
@@ -219,14 +219,14 @@ async fn name_of(room: &Room, user: &str) -> Option<String> {
 }
 
 /// Our latest edit of a message of ours.
-async fn latest_edit(room: &Room, event: &EventId, me: &str) -> Option<Known> {
+async fn latest_edit(room: &Room, event: &EventId, me: &str) -> Option<RememberedEvent> {
     let options = RelationsOptions {
         include_relations: IncludeRelations::RelationsOfType(RelationType::Replacement),
         ..RelationsOptions::default()
     };
-    let relations = tokio::time::timeout(LOOK_UP, room.relations(event.to_owned(), options)).await.ok()?.ok()?;
+    let relations = tokio::time::timeout(LOOKUP_TIMEOUT, room.relations(event.to_owned(), options)).await.ok()?.ok()?;
     let mut edits = relations.chunk.iter().filter_map(read);
-    edits.find(|edit| edit.sender == me).map(|edit| Known::of(&edit))
+    edits.find(|edit| edit.sender == me).map(|edit| RememberedEvent::of(&edit))
 }
 
 impl Session {

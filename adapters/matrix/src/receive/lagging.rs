@@ -11,7 +11,7 @@ use rejoinder_core::Backoff;
 use rejoinder_kit::{Receiver, RunEnd};
 use tokio::sync::Notify;
 
-use super::rooms::Brought;
+use super::rooms::SyncedEvents;
 use crate::{Matrix, Session};
 
 /// The cursor that stores the list, so that it survives a restart.
@@ -22,94 +22,94 @@ const PAUSE: Duration = Duration::from_secs(2);
 
 /// The rooms that are behind.
 #[derive(Debug, Default)]
-pub(crate) struct Late {
-    rooms: Mutex<HashMap<OwnedRoomId, Behind>>,
+pub(crate) struct LaggingRooms {
+    rooms: Mutex<HashMap<OwnedRoomId, Lag>>,
     more: Notify,
 }
 
 /// How far a room is behind.
 #[derive(Clone, Debug, Default)]
-struct Behind {
+struct Lag {
     /// The sync token up to which the room is stored.
     since: Option<String>,
     /// How many times a sync left the room's events for later.
-    left: u64,
+    deferred: u64,
 }
 
-impl Late {
+impl LaggingRooms {
     /// Whether the room is behind, so that its new events are left for later. Counts them if it is.
-    pub(super) fn leaves(&self, room: &RoomId) -> bool {
-        self.lock().get_mut(room).map(|behind| behind.left += 1).is_some()
+    pub(super) fn defer_events(&self, room: &RoomId) -> bool {
+        self.lock().get_mut(room).map(|lag| lag.deferred += 1).is_some()
     }
 
     /// Removes a room that was read to its end, unless more was left for later since. Returns whether it was removed.
-    fn caught_up(&self, room: &RoomId, left: u64) -> bool {
+    fn remove_if_caught_up(&self, room: &RoomId, deferred: u64) -> bool {
         let mut rooms = self.lock();
-        let is_end = rooms.get(room).is_some_and(|behind| behind.left == left);
+        let is_end = rooms.get(room).is_some_and(|lag| lag.deferred == deferred);
         is_end && rooms.remove(room).is_some()
     }
 
     fn list(&self) -> String {
         let rooms = self.lock();
-        let list: HashMap<_, _> = rooms.iter().map(|(room, behind)| (room, &behind.since)).collect();
+        let list: HashMap<_, _> = rooms.iter().map(|(room, lag)| (room, &lag.since)).collect();
         serde_json::to_string(&list).unwrap_or_default()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<OwnedRoomId, Behind>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<OwnedRoomId, Lag>> {
         self.rooms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Matrix {
     /// Loads the stored list.
-    pub(super) async fn load_late(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
+    pub(super) async fn load_lagging(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         let stored = receiver.cursor(LIST).await?.unwrap_or_default();
         let stored: HashMap<OwnedRoomId, Option<String>> = serde_json::from_str(&stored).unwrap_or_default();
-        let rooms = stored.into_iter().map(|(room, since)| (room, Behind { since, left: 0 }));
-        self.late.lock().extend(rooms);
-        self.late.more.notify_one();
+        let rooms = stored.into_iter().map(|(room, since)| (room, Lag { since, deferred: 0 }));
+        self.lagging.lock().extend(rooms);
+        self.lagging.more.notify_one();
         Ok(())
     }
 
     /// Adds a room that is stored up to `since` and cannot be read further now.
-    pub(super) async fn fall_behind(
+    pub(super) async fn mark_lagging(
         &self,
         room: &RoomId,
         since: Option<&str>,
         receiver: &Receiver<'_>,
     ) -> Result<(), RunEnd> {
         tracing::warn!(channel = %self.channel, %room, "cannot read a room to its end, retrying; other rooms continue");
-        let behind = Behind { since: since.map(str::to_owned), left: 0 };
-        self.late.lock().entry(room.to_owned()).or_insert(behind);
-        receiver.move_cursor(LIST, &self.late.list()).await?;
-        self.late.more.notify_one();
+        let lag = Lag { since: since.map(str::to_owned), deferred: 0 };
+        self.lagging.lock().entry(room.to_owned()).or_insert(lag);
+        receiver.move_cursor(LIST, &self.lagging.list()).await?;
+        self.lagging.more.notify_one();
         Ok(())
     }
 
     /// Reads rooms that are behind, until the run ends.
-    pub(super) async fn catch_late_up(&self, session: &Session, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
+    pub(super) async fn catch_up_lagging(&self, session: &Session, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         let mut backoff = Backoff::default();
         loop {
-            let rooms: Vec<_> = self.late.lock().iter().map(|(room, it)| (room.clone(), it.clone())).collect();
+            let rooms: Vec<_> = self.lagging.lock().iter().map(|(room, it)| (room.clone(), it.clone())).collect();
             if rooms.is_empty() {
                 backoff.reset();
-                receiver.until_shutdown(self.late.more.notified()).await?;
+                receiver.until_shutdown(self.lagging.more.notified()).await?;
                 continue;
             }
-            for (id, behind) in rooms {
+            for (id, lag) in rooms {
                 let is_read = match session.client.get_room(&id) {
                     Some(room) => {
-                        let since = behind.since.as_deref();
-                        self.room(session, &room, Brought::nothing(), since, receiver).await?
+                        let since = lag.since.as_deref();
+                        self.store_room(session, &room, SyncedEvents::nothing(), since, receiver).await?
                     }
                     None => true,
                 };
-                if is_read && self.late.caught_up(&id, behind.left) {
+                if is_read && self.lagging.remove_if_caught_up(&id, lag.deferred) {
                     tracing::info!(channel = %self.channel, room = %id, "a room has caught up");
-                    receiver.move_cursor(LIST, &self.late.list()).await?;
+                    receiver.move_cursor(LIST, &self.lagging.list()).await?;
                 }
             }
-            if !self.late.lock().is_empty() {
+            if !self.lagging.lock().is_empty() {
                 receiver.pause(backoff.pause().max(PAUSE)).await?;
             }
         }
@@ -122,15 +122,15 @@ mod tests {
 
     #[test]
     fn a_room_is_read_to_its_end_when_nothing_came_meanwhile() {
-        let (late, room) = (Late::default(), RoomId::parse("!a:example.org").expect("a room"));
+        let (lagging, room) = (LaggingRooms::default(), RoomId::parse("!a:example.org").expect("a room"));
 
-        assert!(!late.leaves(&room), "not behind");
-        late.lock().insert(room.clone(), Behind { since: Some("s1".to_owned()), left: 0 });
-        assert_eq!(late.list(), r#"{"!a:example.org":"s1"}"#);
-        assert!(late.leaves(&room));
+        assert!(!lagging.defer_events(&room), "not behind");
+        lagging.lock().insert(room.clone(), Lag { since: Some("s1".to_owned()), deferred: 0 });
+        assert_eq!(lagging.list(), r#"{"!a:example.org":"s1"}"#);
+        assert!(lagging.defer_events(&room));
 
-        assert!(!late.caught_up(&room, 0), "more was left");
-        assert!(late.caught_up(&room, 1));
-        assert!(!late.leaves(&room));
+        assert!(!lagging.remove_if_caught_up(&room, 0), "more was left");
+        assert!(lagging.remove_if_caught_up(&room, 1));
+        assert!(!lagging.defer_events(&room));
     }
 }

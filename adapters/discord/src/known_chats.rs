@@ -13,23 +13,23 @@ pub(crate) const CURSOR: &str = "places";
 const REMEMBERED: usize = 1_000;
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Places {
+pub(crate) struct KnownChats {
     servers: BTreeSet<Snowflake>,
     /// The most recently used one is last.
     direct: Vec<Snowflake>,
 }
 
-impl Places {
-    /// Parses the stored places; empty if there are none.
+impl KnownChats {
+    /// Parses the stored chats; empty if there are none.
     pub(crate) fn parse(text: &str) -> Self {
         serde_json::from_str(text).unwrap_or_default()
     }
 
     pub(crate) fn to_text(&self) -> String {
-        serde_json::to_string(self).expect("places serialise to JSON")
+        serde_json::to_string(self).expect("the chats serialise to JSON")
     }
 
-    pub(crate) fn knows(&self, server: Snowflake) -> bool {
+    pub(crate) fn has_server(&self, server: Snowflake) -> bool {
         self.servers.contains(&server)
     }
 
@@ -42,8 +42,8 @@ impl Places {
         self.direct.iter().rev().copied().collect()
     }
 
-    /// Notes a message in a direct chat. Returns whether the chat is new, so that the places must be stored.
-    pub(crate) fn talks_in(&mut self, chat: Snowflake) -> bool {
+    /// Notes a message in a direct chat. Returns whether the chat is new, so that the chats must be stored.
+    pub(crate) fn note_message_in(&mut self, chat: Snowflake) -> bool {
         if self.direct.last() == Some(&chat) {
             return false;
         }
@@ -66,11 +66,11 @@ mod tests {
     #[test]
     fn a_chat_is_stored_once_and_the_latest_comes_first() {
         let id = |number: u64| Snowflake::parse(&number.to_string()).expect("an id");
-        let mut places = Places::default();
+        let mut chats = KnownChats::default();
 
-        let stored: Vec<_> = [1, 2, 1, 1, 3, 2].into_iter().map(|chat| places.talks_in(id(chat))).collect();
+        let stored: Vec<_> = [1, 2, 1, 1, 3, 2].into_iter().map(|chat| chats.note_message_in(id(chat))).collect();
 
         assert_eq!(stored, [true, true, false, false, true, false]);
-        assert_eq!(Places::parse(&places.to_text()).direct(), [id(2), id(3), id(1)]);
+        assert_eq!(KnownChats::parse(&chats.to_text()).direct(), [id(2), id(3), id(1)]);
     }
 }

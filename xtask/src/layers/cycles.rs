@@ -13,20 +13,20 @@ pub(super) fn problems(name: &str, references: &BTreeSet<Reference>) -> Vec<Stri
         arrows.entry(&arrow.from).or_default().insert(&arrow.to);
     }
     let reached: BTreeMap<&str, BTreeSet<&str>> = arrows.keys().map(|from| (*from, reach(from, &arrows))).collect();
-    let leads = |from: &str, to: &str| reached.get(from).is_some_and(|reached| reached.contains(to));
+    let reaches = |from: &str, to: &str| reached.get(from).is_some_and(|reached| reached.contains(to));
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     let mut problems = Vec::new();
-    for module in arrows.keys().copied().filter(|module| leads(module, module)) {
+    for module in arrows.keys().copied().filter(|module| reaches(module, module)) {
         if seen.contains(module) {
             continue;
         }
-        let circle: BTreeSet<&str> =
-            arrows.keys().copied().filter(|other| leads(module, other) && leads(other, module)).collect();
-        seen.extend(&circle);
-        let is_tie = |arrow: &&Reference| circle.contains(&*arrow.from) && circle.contains(&*arrow.to);
-        let ties = references.iter().filter(is_tie);
-        let ties = ties.map(|arrow| format!("\n    {} uses {} of {}", arrow.from, arrow.what, arrow.to));
-        problems.push(format!("{name}: {} modules form a cycle{}", circle.len(), ties.collect::<String>()));
+        let cycle: BTreeSet<&str> =
+            arrows.keys().copied().filter(|other| reaches(module, other) && reaches(other, module)).collect();
+        seen.extend(&cycle);
+        let is_in_cycle = |arrow: &&Reference| cycle.contains(&*arrow.from) && cycle.contains(&*arrow.to);
+        let edges = references.iter().filter(is_in_cycle);
+        let edges = edges.map(|arrow| format!("\n    {} uses {} of {}", arrow.from, arrow.what, arrow.to));
+        problems.push(format!("{name}: {} modules form a cycle{}", cycle.len(), edges.collect::<String>()));
     }
     problems
 }
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_is_found_with_what_ties_it() {
+    fn a_cycle_is_found_with_what_ties_it() {
         let road = [arrow("a", "b"), arrow("b", "c"), arrow("a", "c")];
         assert!(problems("x", &BTreeSet::from(road.clone())).is_empty());
 

@@ -9,20 +9,20 @@ use crate::ports::channel::ChannelAdapter;
 
 /// Replaces text that shows nothing on the channel: an answer without visible text or files becomes silence, and an
 /// invisible note of a deferral is dropped.
-pub(crate) fn seen(outcome: Outcome, channel: Option<&dyn ChannelAdapter>) -> Outcome {
+pub(crate) fn visible_outcome(outcome: Outcome, channel: Option<&dyn ChannelAdapter>) -> Outcome {
     match outcome {
-        Outcome::Reply(reply) if reply.attachments.is_empty() && is_unseen(&reply.text, channel) => {
+        Outcome::Reply(reply) if reply.attachments.is_empty() && is_invisible(&reply.text, channel) => {
             Outcome::Silent("nothing that can be seen".to_owned())
         }
-        Outcome::Reply(reply) => Outcome::Reply(seen_reply(reply, channel)),
-        Outcome::Defer { note, due } => Outcome::Defer { note: note.filter(|note| !is_unseen(note, channel)), due },
+        Outcome::Reply(reply) => Outcome::Reply(visible_reply(reply, channel)),
+        Outcome::Defer { note, due } => Outcome::Defer { note: note.filter(|note| !is_invisible(note, channel)), due },
         Outcome::React(_) | Outcome::Silent(_) => outcome,
     }
 }
 
 /// Clears a reply's text if the channel would show nothing of it.
-pub(crate) fn seen_reply(mut reply: Reply, channel: Option<&dyn ChannelAdapter>) -> Reply {
-    if is_unseen(&reply.text, channel) {
+pub(crate) fn visible_reply(mut reply: Reply, channel: Option<&dyn ChannelAdapter>) -> Reply {
+    if is_invisible(&reply.text, channel) {
         reply.text.clear();
     }
     reply
@@ -38,7 +38,7 @@ pub(crate) fn shows_anything(text: &str, channel: Option<&dyn ChannelAdapter>) -
 }
 
 /// Whether the channel shows nothing of a text that the guard would not judge empty.
-fn is_unseen(text: &str, channel: Option<&dyn ChannelAdapter>) -> bool {
-    let words = Shim::whole(text);
-    !words.is_empty() && !shows_anything(&words, channel)
+fn is_invisible(text: &str, channel: Option<&dyn ChannelAdapter>) -> bool {
+    let filtered = Shim::whole(text);
+    !filtered.is_empty() && !shows_anything(&filtered, channel)
 }

@@ -8,7 +8,7 @@ use crate::payload::{Event, Message};
 const REMEMBERED: usize = 8192;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct RememberedEvent {
     /// The user id.
     pub(crate) sender: String,
     /// The body, after edits.
@@ -16,16 +16,16 @@ pub(crate) struct Known {
     /// The root of the thread that it is in.
     pub(crate) thread: Option<String>,
     /// Set if it is a question of ours.
-    pub(crate) asks: Option<Asked>,
+    pub(crate) question: Option<Question>,
     /// `None` if it was not normalised by this process.
     pub(crate) directed: Option<Directed>,
     /// Whether it was redacted.
-    pub(crate) is_taken_back: bool,
+    pub(crate) is_redacted: bool,
 }
 
 /// A question of ours, with its choices.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct Question {
     /// The turn that the question answers.
     pub(crate) turn: TurnId,
     pub(crate) choices: Vec<String>,
@@ -35,37 +35,37 @@ pub(crate) struct Asked {
     pub(crate) is_closed: bool,
 }
 
-impl Asked {
+impl Question {
     /// Whether a text from `user` may be a pick. If not, it is an ordinary message: a press that comes too late can be
     /// ignored, but a text wants an answer.
-    pub(crate) fn may_be_told_by(&self, user: &str) -> bool {
+    pub(crate) fn may_be_answered_by(&self, user: &str) -> bool {
         !self.is_closed && self.chooser.as_deref().is_none_or(|chooser| chooser == user)
     }
 }
 
-impl Known {
+impl RememberedEvent {
     pub(crate) fn of(event: &Event) -> Self {
         let message = event.message().unwrap_or_default();
         let Message { body, relates_to, ours, new_content, .. } = message;
-        let asks = ours.and_then(|ours| {
+        let question = ours.and_then(|ours| {
             let turn = ours.turn?.parse().ok()?;
             let (choices, chooser, is_closed) = (ours.choices, ours.chooser, ours.picked.is_some());
-            (!choices.is_empty()).then_some(Asked { turn, choices, chooser, is_closed })
+            (!choices.is_empty()).then_some(Question { turn, choices, chooser, is_closed })
         });
         Self {
             sender: event.sender.clone(),
             text: new_content.map_or(body, |new| new.body),
             thread: relates_to.thread().map(str::to_owned),
-            asks,
+            question,
             directed: None,
-            is_taken_back: event.is_redacted(),
+            is_redacted: event.is_redacted(),
         }
     }
 }
 
 /// The latest events, by room and id: the id alone would let people refer to events of other rooms.
 #[derive(Debug)]
-pub(crate) struct Memory(Cache<(Box<str>, Box<str>), Known>);
+pub(crate) struct Memory(Cache<(Box<str>, Box<str>), RememberedEvent>);
 
 impl Default for Memory {
     fn default() -> Self {
@@ -74,7 +74,7 @@ impl Default for Memory {
 }
 
 impl Memory {
-    pub(crate) fn get(&self, room: &str, event: &str) -> Option<Known> {
+    pub(crate) fn get(&self, room: &str, event: &str) -> Option<RememberedEvent> {
         self.0.get(&key(room, event))
     }
 
@@ -83,12 +83,12 @@ impl Memory {
         if event.state_key.is_some() || event.is_redacted() {
             return;
         }
-        let known = Known { directed, ..Known::of(event) };
+        let known = RememberedEvent { directed, ..RememberedEvent::of(event) };
         match event.relation().replaces() {
             Some(original) => {
                 if let Some(earlier) = self.get(room, original).filter(|earlier| earlier.sender == known.sender) {
-                    let asks = known.asks.or(earlier.asks);
-                    self.0.insert(key(room, original), Known { text: known.text, asks, ..earlier });
+                    let question = known.question.or(earlier.question);
+                    self.0.insert(key(room, original), RememberedEvent { text: known.text, question, ..earlier });
                 }
             }
             None if event.message().is_some() => self.0.insert(key(room, &event.id), known),
@@ -97,13 +97,13 @@ impl Memory {
     }
 
     /// Marks an event as redacted, if it is remembered.
-    pub(crate) fn note_taken_back(&self, room: &str, event: &str) {
+    pub(crate) fn note_redacted(&self, room: &str, event: &str) {
         if let Some(known) = self.get(room, event) {
-            self.learn(room, event, Known { is_taken_back: true, ..known });
+            self.insert(room, event, RememberedEvent { is_redacted: true, ..known });
         }
     }
 
-    pub(crate) fn learn(&self, room: &str, event: &str, known: Known) {
+    pub(crate) fn insert(&self, room: &str, event: &str, known: RememberedEvent) {
         self.0.insert(key(room, event), known);
     }
 }

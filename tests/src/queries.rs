@@ -9,7 +9,7 @@ impl Gateway {
     ///
     /// # Panics
     /// If something is still owed after [`PATIENCE`](crate::PATIENCE).
-    pub async fn settles(&self) {
+    pub async fn until_settled(&self) {
         eventually("nothing is owed", async || self.open_turns().is_empty().then_some(())).await;
     }
 
@@ -19,7 +19,8 @@ impl Gateway {
     /// If there is no turn, or more than one.
     #[must_use]
     pub fn only_turn(&self) -> String {
-        let list: Value = serde_json::from_str(&self.prints(&["turns", "list", "--json"])).expect("the list is JSON");
+        let list: Value =
+            serde_json::from_str(&self.output_of(&["turns", "list", "--json"])).expect("the list is JSON");
         let items = list["items"].as_array().expect("the list has items");
         assert_eq!(items.len(), 1, "{items:#?}");
         items[0]["turn_id"].as_str().expect("a turn has an id").to_owned()
@@ -40,15 +41,15 @@ impl Gateway {
         (response.status().is_success(), response.text().await.expect("it says something"))
     }
 
-    /// Waits until `/readyz` reports not ready for a reason that contains `words`; returns its body.
+    /// Waits until `/readyz` reports not ready for a reason that contains `reason`; returns its body.
     ///
     /// # Panics
     /// If that does not happen in time.
-    pub async fn complains(&self, words: &str) -> String {
-        let about = format!("the gateway is not ready: {words}");
+    pub async fn until_not_ready(&self, reason: &str) -> String {
+        let about = format!("the gateway is not ready: {reason}");
         eventually(&about, async || {
-            let (ready, said) = self.readiness().await;
-            (!ready && said.contains(words)).then_some(said)
+            let (is_ready, body) = self.readiness().await;
+            (!is_ready && body.contains(reason)).then_some(body)
         })
         .await
     }

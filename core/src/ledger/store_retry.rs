@@ -5,7 +5,7 @@ use tracing::{error, warn};
 use crate::{
     lifecycle::Lifecycle,
     model::ids::TurnId,
-    pauses::{self, Growing},
+    pauses::{self, GrowingPause},
     ports::store::StoreError,
 };
 
@@ -13,31 +13,31 @@ use crate::{
 const MAX_REJECTED: u32 = 10;
 
 /// The retries of one write.
-pub(crate) struct Persistence {
+pub(crate) struct StoreRetry {
     what: &'static str,
     turn: TurnId,
     lifecycle: Lifecycle,
-    pauses: Growing,
+    pauses: GrowingPause,
     rejected: u32,
-    gives_up: bool,
+    is_limited: bool,
 }
 
-impl Persistence {
+impl StoreRetry {
     pub(super) const fn new(what: &'static str, turn: TurnId, lifecycle: Lifecycle) -> Self {
-        Self { what, turn, lifecycle, pauses: Growing::along(pauses::STORE), rejected: 0, gives_up: true }
+        Self { what, turn, lifecycle, pauses: GrowingPause::new(pauses::STORE), rejected: 0, is_limited: true }
     }
 
     /// Retries as long as the gateway runs, even if the store rejects the write again and again.
-    pub(crate) fn without_end(self) -> Self {
-        Self { gives_up: false, ..self }
+    pub(crate) fn unlimited(self) -> Self {
+        Self { is_limited: false, ..self }
     }
 
     /// Waits before the next try. `false` if there is none: the gateway has ended, or the store rejected the write too
     /// often.
-    pub(crate) async fn tries_again(&mut self, error: &StoreError) -> bool {
+    pub(crate) async fn wait(&mut self, error: &StoreError) -> bool {
         let Self { what, turn, .. } = self;
         self.rejected += u32::from(!matches!(error, StoreError::Unavailable(_)));
-        if self.gives_up && self.rejected > MAX_REJECTED {
+        if self.is_limited && self.rejected > MAX_REJECTED {
             error!(%turn, what, %error, "storing failed, giving up");
             return false;
         }

@@ -28,18 +28,18 @@ use crate::{
 const LIST: &str = "locked";
 
 /// How many events may wait. Beyond that, the oldest are given up, as if their patience had ended.
-const MOST: usize = 1000;
+const MAX_WAITING: usize = 1000;
 
 /// How often events are tried even if no keys arrive: a key may arrive without a notification (from the backup, for
 /// example).
-const LOOK_AGAIN: Duration = Duration::from_secs(10);
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Shortest pause between two tries of all events.
-const SHORTEST: Duration = Duration::from_millis(100);
+const MIN_PAUSE: Duration = Duration::from_millis(100);
 
 /// An event that waits for its key.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Locked {
+pub(crate) struct UndecryptedEvent {
     room: String,
     event: String,
     /// When it began to wait, in milliseconds. 0: its patience has ended.
@@ -49,33 +49,33 @@ pub(crate) struct Locked {
     raw: Option<String>,
 }
 
-impl Locked {
+impl UndecryptedEvent {
     pub(crate) fn new(room: &RoomId, event: &Event, raw: &str, now: Timestamp) -> Self {
         let (room, event) = (room.to_string(), event.id.clone());
         Self { room, event, since: now.as_millis(), raw: Some(raw.to_owned()) }
     }
 
-    pub(crate) fn is(&self, event: &str) -> bool {
+    pub(crate) fn has_id(&self, event: &str) -> bool {
         self.event == event
     }
 
-    fn until(&self, patience: Duration) -> Timestamp {
+    fn deadline(&self, patience: Duration) -> Timestamp {
         Timestamp::from_millis(self.since) + patience
     }
 }
 
 /// The events that wait.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
-    events: Mutex<Vec<Locked>>,
+pub(crate) struct UndecryptedEvents {
+    events: Mutex<Vec<UndecryptedEvent>>,
     more: Notify,
 }
 
 impl Matrix {
     /// Loads the stored list.
-    pub(crate) async fn load_locked(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
+    pub(crate) async fn load_undecrypted(&self, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         let stored = receiver.cursor(LIST).await?.unwrap_or_default();
-        let mut events = self.locked.events.lock().await;
+        let mut events = self.undecrypted.events.lock().await;
         if events.is_empty() {
             *events = serde_json::from_str(&stored).unwrap_or_default();
         }
@@ -83,8 +83,12 @@ impl Matrix {
     }
 
     /// Adds events to the list.
-    pub(crate) async fn keep_locked(&self, new: Vec<Locked>, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
-        let mut events = self.locked.events.lock().await;
+    pub(crate) async fn add_undecrypted(
+        &self,
+        new: Vec<UndecryptedEvent>,
+        receiver: &Receiver<'_>,
+    ) -> Result<(), RunEnd> {
+        let mut events = self.undecrypted.events.lock().await;
         for event in new {
             if !events.iter().any(|known| known.event == event.event) {
                 tracing::info!(channel = %self.channel, room = event.room, event = event.event, "waiting for a key");
@@ -93,125 +97,125 @@ impl Matrix {
                 events.push(event);
             }
         }
-        let too_many = events.len().saturating_sub(MOST);
+        let too_many = events.len().saturating_sub(MAX_WAITING);
         for event in &mut events[..too_many] {
             // Their patience ends now.
             event.since = 0;
         }
-        self.store_locked(&events, receiver).await?;
+        self.store_undecrypted(&events, receiver).await?;
         drop(events);
-        self.locked.more.notify_one();
+        self.undecrypted.more.notify_one();
         Ok(())
     }
 
     /// Removes a redacted event from the list.
-    pub(crate) async fn give_up_locked(&self, event: &str, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
-        let mut events = self.locked.events.lock().await;
+    pub(crate) async fn remove_undecrypted(&self, event: &str, receiver: &Receiver<'_>) -> Result<(), RunEnd> {
+        let mut events = self.undecrypted.events.lock().await;
         let before = events.len();
         events.retain(|known| known.event != event);
-        if events.len() == before { Ok(()) } else { self.store_locked(&events, receiver).await }
+        if events.len() == before { Ok(()) } else { self.store_undecrypted(&events, receiver).await }
     }
 
-    async fn store_locked(&self, events: &[Locked], receiver: &Receiver<'_>) -> Result<(), RunEnd> {
+    async fn store_undecrypted(&self, events: &[UndecryptedEvent], receiver: &Receiver<'_>) -> Result<(), RunEnd> {
         let list = serde_json::to_string(events).unwrap_or_default();
         Ok(receiver.move_cursor(LIST, &list).await?)
     }
 
     /// Reads events when their keys come, until the run ends.
-    pub(crate) async fn unlock(&self, session: &Session, receiver: &Receiver<'_>) {
+    pub(crate) async fn decrypt_waiting(&self, session: &Session, receiver: &Receiver<'_>) {
         let keys = session.client.encryption().room_keys_received_stream().await;
         let mut keys = match keys {
             Some(keys) => keys.map(|_| ()).boxed(),
             None => futures_util::stream::pending().boxed(),
         };
-        let mut pause = SHORTEST;
+        let mut pause = MIN_PAUSE;
         loop {
-            let next = self.next_look(pause).await;
+            let next = self.next_retry(pause).await;
             tokio::select! {
                 _ = keys.next() => {}
-                () = self.locked.more.notified() => {}
+                () = self.undecrypted.more.notified() => {}
                 () = self.clock.sleep_until(next) => {}
                 () = receiver.shutdown.cancelled() => return,
             }
-            pause = match self.try_all(session, receiver).await {
-                Ok(Tried::All) => SHORTEST,
-                Ok(Tried::CutOff) => LOOK_AGAIN,
+            pause = match self.retry_all(session, receiver).await {
+                Ok(RetryResult::All) => MIN_PAUSE,
+                Ok(RetryResult::CutOff) => RETRY_INTERVAL,
                 Err(_) => return,
             };
         }
     }
 
-    /// When to try again: when the first patience ends, after `LOOK_AGAIN`, but not before `pause`.
-    async fn next_look(&self, pause: Duration) -> Timestamp {
+    /// When to try again: when the first patience ends, after `RETRY_INTERVAL`, but not before `pause`.
+    async fn next_retry(&self, pause: Duration) -> Timestamp {
         let now = self.clock.now();
-        let events = self.locked.events.lock().await;
-        let first = events.iter().map(|event| event.until(self.options.decrypt_patience)).min();
+        let events = self.undecrypted.events.lock().await;
+        let first = events.iter().map(|event| event.deadline(self.options.decrypt_patience)).min();
         match first {
-            Some(first) => first.min(now + LOOK_AGAIN).max(now + pause),
+            Some(first) => first.min(now + RETRY_INTERVAL).max(now + pause),
             None => now + Duration::from_hours(1),
         }
     }
 
-    async fn try_all(&self, session: &Session, receiver: &Receiver<'_>) -> Result<Tried, RunEnd> {
-        let waiting = self.locked.events.lock().await.clone();
-        let (mut done, mut tried) = (Vec::new(), Tried::All);
-        for locked in &waiting {
-            let room = RoomId::parse(&locked.room).ok().and_then(|room| session.client.get_room(&room));
-            let is_late = self.clock.now() >= locked.until(self.options.decrypt_patience);
+    async fn retry_all(&self, session: &Session, receiver: &Receiver<'_>) -> Result<RetryResult, RunEnd> {
+        let waiting = self.undecrypted.events.lock().await.clone();
+        let (mut done, mut tried) = (Vec::new(), RetryResult::All);
+        for entry in &waiting {
+            let room = RoomId::parse(&entry.room).ok().and_then(|room| session.client.get_room(&room));
+            let is_late = self.clock.now() >= entry.deadline(self.options.decrypt_patience);
             let Some(room) = room else {
-                done.extend(is_late.then_some(&locked.event));
+                done.extend(is_late.then_some(&entry.event));
                 continue;
             };
-            let event = match read(&room, locked).await {
+            let event = match decrypt(&room, entry).await {
                 Ok(event) => event,
                 // We are no longer allowed to read it.
                 Err(Failure::Refused(_)) => {
-                    done.extend(is_late.then_some(&locked.event));
+                    done.extend(is_late.then_some(&entry.event));
                     continue;
                 }
                 // The homeserver is away: the sender is informed once it is back.
                 Err(_) => {
-                    tried = Tried::CutOff;
+                    tried = RetryResult::CutOff;
                     continue;
                 }
             };
             let raw = event.raw().json().get();
             let Some(parsed) = room::read(&event) else {
                 // The decrypted content is not an event.
-                done.push(&locked.event);
+                done.push(&entry.event);
                 continue;
             };
             let is_read = !matches!(event.kind, TimelineEventKind::UnableToDecrypt { .. });
-            let taken = if is_read {
+            let normalised = if is_read {
                 self.count("read_late");
                 self.decryption.note_late();
                 self.read_event(session, &room, &parsed, raw, receiver).await?
             } else if is_late {
-                tracing::warn!(channel = %self.channel, room = locked.room, event = locked.event, "no key arrived in time, the event stays unreadable");
+                tracing::warn!(channel = %self.channel, room = entry.room, event = entry.event, "no key arrived in time, the event stays unreadable");
                 self.count("unreadable");
-                Some(self.seen(session, &room, &parsed, raw, receiver, inbound::unreadable).await?)
+                Some(self.with_context(session, &room, &parsed, raw, receiver, inbound::unreadable).await?)
             } else {
-                if locked.raw.is_none() {
-                    self.remember(&locked.event, raw).await;
+                if entry.raw.is_none() {
+                    self.keep_raw(&entry.event, raw).await;
                 }
                 continue;
             };
-            let taken: Vec<InboundEvent> = taken.into_iter().collect();
-            let accepted = receiver.accept(&taken, None).await?;
-            self.took_in(session, &room, &taken, &accepted);
-            done.push(&locked.event);
+            let normalised: Vec<InboundEvent> = normalised.into_iter().collect();
+            let accepted = receiver.accept(&normalised, None).await?;
+            self.after_stored(session, &room, &normalised, &accepted);
+            done.push(&entry.event);
         }
         if !done.is_empty() {
-            let mut events = self.locked.events.lock().await;
+            let mut events = self.undecrypted.events.lock().await;
             events.retain(|event| !done.contains(&&event.event));
-            self.store_locked(&events, receiver).await?;
+            self.store_undecrypted(&events, receiver).await?;
         }
         Ok(tried)
     }
 
     /// Keeps an event as received, so that it is not requested again.
-    async fn remember(&self, event: &str, raw: &str) {
-        let mut events = self.locked.events.lock().await;
+    async fn keep_raw(&self, event: &str, raw: &str) {
+        let mut events = self.undecrypted.events.lock().await;
         if let Some(known) = events.iter_mut().find(|known| known.event == event) {
             known.raw = Some(raw.to_owned());
         }
@@ -224,24 +228,24 @@ impl Matrix {
 }
 
 /// The result of trying all events.
-enum Tried {
+enum RetryResult {
     All,
     /// The homeserver did not answer for some.
     CutOff,
 }
 
 /// The event, decrypted if its key is there.
-async fn read(room: &Room, locked: &Locked) -> Result<TimelineEvent, Failure> {
+async fn decrypt(room: &Room, entry: &UndecryptedEvent) -> Result<TimelineEvent, Failure> {
     let refused = |error: &dyn std::fmt::Display| Failure::Refused(error.to_string());
-    let read = match &locked.raw {
+    let read = match &entry.raw {
         Some(raw) => {
             let raw = Raw::from_json_string(raw.clone()).map_err(|error| refused(&error))?;
             room.decrypt_event(&raw, None).await
         }
-        None => room.event(&EventId::parse(&locked.event).map_err(|error| refused(&error))?, None).await,
+        None => room.event(&EventId::parse(&entry.event).map_err(|error| refused(&error))?, None).await,
     };
     let read = read.map_err(|error| errors::sdk(&error));
-    read.inspect_err(|failure| tracing::debug!(room = locked.room, ?failure, "cannot read a waiting event"))
+    read.inspect_err(|failure| tracing::debug!(room = entry.room, ?failure, "cannot read a waiting event"))
 }
 
 #[cfg(test)]
@@ -250,18 +254,18 @@ mod tests {
 
     #[test]
     fn the_list_is_read_back_without_what_was_said() {
-        let locked = Locked {
+        let entry = UndecryptedEvent {
             room: "!room:example.org".to_owned(),
             event: "$1".to_owned(),
             since: 7,
             raw: Some("secret".to_owned()),
         };
 
-        let list = serde_json::to_string(&[locked]).expect("it is written");
-        let read: Vec<Locked> = serde_json::from_str(&list).expect("it is read");
+        let list = serde_json::to_string(&[entry]).expect("it is written");
+        let read: Vec<UndecryptedEvent> = serde_json::from_str(&list).expect("it is read");
 
         assert!(!list.contains("secret"));
         assert_eq!((&*read[0].event, read[0].since, &read[0].raw), ("$1", 7, &None));
-        assert_eq!(read[0].until(Duration::from_millis(3)), Timestamp::from_millis(10));
+        assert_eq!(read[0].deadline(Duration::from_millis(3)), Timestamp::from_millis(10));
     }
 }
